@@ -1,0 +1,66 @@
+# Two commands for a newcomer: `make demo` and `make test`. Everything else is a part of them.
+# TORCH_INDEX, if set, names the package index that has torch's CPU wheels; needed where the default index has CUDA builds only.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+VLLM_ENV := .vllm
+VLLM_BASE := 0.32.0
+VLLM_MODELLED := 0.33.0
+# Only packages and tests that the commands below name; no watching of a terminal.
+PYTEST_WORKERS ?= auto
+
+.PHONY: demo test test-fast lint format typecheck wheel-check bench clean
+
+demo: $(VENV)/.installed
+	$(BIN)/python -m reasonctl audit --model fixture:qwen3 --parser qwen3
+	$(BIN)/python -m reasonctl replay fixtures/traces/qwen3-open.jsonl --model fixture:qwen3-thinking
+	$(BIN)/python -m reasonctl validate-config fixtures/budgets/slimserve-map.json --max-tokens 12000
+
+test: $(VENV)/.tested $(VLLM_ENV)/.installed
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal
+
+# Without the vLLM environment: seconds, for the inner loop.
+test-fast: $(VENV)/.tested
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -m "not vllm"
+
+lint: $(VENV)/.tested
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+format: $(VENV)/.tested
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The repository root is the package, so the type checker looks at the installed wheel; this also proves py.typed.
+typecheck: $(VENV)/.tested
+	rm -rf build/typecheck && mkdir -p build/typecheck
+	$(PIP) wheel -q --no-deps --wheel-dir build/typecheck/wheel .
+	$(PIP) install -q --no-deps --target build/typecheck/site build/typecheck/wheel/*.whl
+	cd build/typecheck && MYPYPATH=site ../../$(BIN)/python -m mypy --config-file ../../pyproject.toml -p reasonctl
+
+wheel-check: $(VENV)/.tested
+	$(BIN)/python tests/wheel_check.py
+
+bench: $(VENV)/.tested $(VLLM_ENV)/.installed
+	$(BIN)/python benchmarks/startup.py
+
+clean:
+	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(PIP) install -q -e .
+	touch $@
+
+$(VENV)/.tested: pyproject.toml $(VENV)/.installed
+	$(PIP) install -q -e ".[dev,real]"
+	touch $@
+
+# The real vLLM: one CPU environment, and the newer version's Python files laid over it (first on PYTHONPATH).
+$(VLLM_ENV)/.installed: tests/real/vllm_env.sh
+	PYTHON="$(PYTHON)" bash tests/real/vllm_env.sh $(VLLM_ENV) $(VLLM_BASE) $(VLLM_MODELLED)
+	touch $@

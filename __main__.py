@@ -1,0 +1,6 @@
+"""`python -m reasonctl`."""
+
+from .cli import main
+
+if __name__ == "__main__":
+    main()

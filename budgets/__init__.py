@@ -1,0 +1,1 @@
+"""What a request is granted: dialects, selection, cutoff."""

@@ -1,0 +1,125 @@
+"""A report: what a command looked at, what it found, and what that means for the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from .finding import CONFIDENCES, SEVERITIES, Confidence, Coverage, Finding, Severity
+from .rule import rules_digest
+
+Verdict = Literal["pass", "fail", "incomplete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which findings count.
+
+    Args:
+        fail_on: the lowest severity that counts, or `never`.
+        min_confidence: the lowest confidence that counts.
+        fail_on_incomplete: a surface that could not be examined counts too.
+        exit_zero: turns exit code 1 into 0.
+        select: rule ids to report; None means all.
+        ignore: rule ids to leave out.
+    """
+
+    fail_on: Severity | Literal["never"] = "error"
+    min_confidence: Confidence = "medium"
+    fail_on_incomplete: bool = False
+    exit_zero: bool = False
+    select: frozenset[str] | None = None
+    ignore: frozenset[str] = frozenset()
+
+    def shows(self, finding: Finding) -> bool:
+        return (self.select is None or finding.rule in self.select) and finding.rule not in self.ignore
+
+    def counts(self, finding: Finding) -> bool:
+        if self.fail_on == "never" or finding.suppressed is not None:
+            return False
+        return SEVERITIES.index(finding.severity) <= SEVERITIES.index(self.fail_on) and CONFIDENCES.index(
+            finding.confidence
+        ) <= CONFIDENCES.index(self.min_confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of one checking command, in every format's terms.
+
+    `facts` is the command's own part of the JSON report, JSON-valued. `policy` decides the verdict and the exit code,
+    which therefore never depend on the format.
+    """
+
+    command: str
+    target: str
+    engine: Mapping[str, Any]
+    facts: Mapping[str, Any]
+    findings: Sequence[Finding]
+    coverage: Sequence[Coverage]
+    policy: Policy = Policy()
+
+    @property
+    def counting(self) -> list[Finding]:
+        """The findings that make the command fail."""
+        return [finding for finding in self.findings if self.policy.counts(finding)]
+
+    @property
+    def incomplete(self) -> bool:
+        return any(row.status in ("partial", "skipped") for row in self.coverage)
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.counting:
+            return "fail"
+        return "incomplete" if self.incomplete else "pass"
+
+    @property
+    def exit_code(self) -> int:
+        """0 or 1; calls and tools that went wrong never get as far as a report."""
+        failed = bool(self.counting) or (self.policy.fail_on_incomplete and self.incomplete)
+        return int(failed and not self.policy.exit_zero)
+
+    @property
+    def summary(self) -> dict[str, int]:
+        live = [finding for finding in self.findings if finding.suppressed is None]
+        counts = {severity: sum(f.severity == severity for f in live) for severity in SEVERITIES}
+        return {**counts, "suppressed": len(self.findings) - len(live)}
+
+    def as_json(self) -> dict[str, Any]:
+        """The report as `reasonctl.report/1`."""
+        from .. import __version__
+
+        return {
+            "schema": "reasonctl.report/1",
+            "tool": {"name": "reasonctl", "version": __version__, "rules_digest": rules_digest()},
+            "command": self.command,
+            "target": self.target,
+            "engine": dict(self.engine),
+            "verdict": self.verdict,
+            "facts": dict(self.facts),
+            "findings": [finding.as_json() for finding in self.findings],
+            "coverage": [row.as_json() for row in self.coverage],
+            "summary": self.summary,
+        }
+
+
+def make_report(
+    command: str,
+    *,
+    target: str,
+    engine: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    findings: Iterable[Finding],
+    coverage: Iterable[Coverage],
+    policy: Policy,
+) -> Report:
+    """A report with the findings the policy shows, most severe first, in an order that two runs share."""
+    shown = sorted((f for f in findings if policy.shows(f)), key=_order)
+    return Report(command, target, dict(engine), dict(facts), tuple(shown), tuple(coverage), policy)
+
+
+def _order(finding: Finding) -> tuple[Any, ...]:
+    place = finding.location
+    where = (place.path, place.line, place.column) if place else ("", 0, 0)
+    return (SEVERITIES.index(finding.severity), finding.rule, where, repr(sorted(finding.subject.items())))

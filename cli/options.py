@@ -1,0 +1,146 @@
+"""The options that every checking command takes, and what happens with the report it returns."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from ..checks.finding import CONFIDENCES, SEVERITIES
+from ..checks.report import Policy, Report
+from ..checks.rule import matching_rules
+from ..errors import InputError
+from ..parsers.target import Target, parse_target
+from ..reports import formats
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOptions:
+    """What the common options say. `target` is None where `--target` was not given."""
+
+    outputs: tuple[tuple[str, Path | None], ...]
+    policy: Policy
+    target: Target | None
+    quiet: bool
+    verbose: bool
+    debug: bool
+
+
+def checking(command: Callable[..., Report]) -> Callable[..., None]:
+    """Give a command the common options; it receives them as the keyword argument `options` and returns its report.
+
+    The wrapper writes the report in every format asked for and exits with the report's code.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[parameter.name])
+        for parameter in inspect.signature(command).parameters.values()
+        if parameter.name != "options"
+    ]
+    common = list(inspect.signature(_common, eval_str=True).parameters.values())
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        options = _common(**{parameter.name: values.pop(parameter.name) for parameter in common})
+        report = command(**values, options=options)
+        formats.write(report, options.outputs, verbose=options.verbose, quiet=options.quiet)
+        raise typer.Exit(report.exit_code)
+
+    everything = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own + common]
+    run.__signature__ = inspect.Signature(everything)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in everything}
+    return run
+
+
+Group = "Report and exit code"
+
+
+def _common(
+    format_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--format",
+            metavar="NAME[=FILE]",
+            rich_help_panel=Group,
+            help=f"One of {', '.join(formats.NAMES)}; repeatable; =FILE writes that one to a file.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(rich_help_panel=Group, help="File for the one format without its own.")
+    ] = None,
+    fail_on: Annotated[
+        str, typer.Option(rich_help_panel=Group, help="Lowest severity that counts: error, warning, info or never.")
+    ] = "error",
+    min_confidence: Annotated[
+        str, typer.Option(rich_help_panel=Group, help="Lowest confidence that counts: low, medium or high.")
+    ] = "medium",
+    fail_on_incomplete: Annotated[
+        bool, typer.Option("--fail-on-incomplete", rich_help_panel=Group, help="Exit 1 where something was not looked at.")
+    ] = False,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", rich_help_panel=Group, help="Exit 0 where the findings would make it 1.")
+    ] = False,
+    select: Annotated[
+        list[str] | None,
+        typer.Option(rich_help_panel=Group, help="Only these rules: ids, prefixes or slugs, comma-separated."),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option(rich_help_panel=Group, help="Not these rules: ids, prefixes or slugs.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="SERVER", rich_help_panel=Group, help="Judge as: vllm, vllm==0.32.0, slimserve."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=Group, help="Only the verdict line.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", rich_help_panel=Group, help="Show info findings too.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", rich_help_panel=Group, help="A traceback where something fails.")
+    ] = False,
+) -> CheckOptions:
+    policy = Policy(
+        fail_on=_one_of("--fail-on", fail_on, (*SEVERITIES, "never")),
+        min_confidence=_one_of("--min-confidence", min_confidence, CONFIDENCES),
+        fail_on_incomplete=fail_on_incomplete,
+        exit_zero=exit_zero,
+        select=matching_rules(select, flag="--select") if select else None,
+        ignore=matching_rules(ignore or (), flag="--ignore"),
+    )
+    return CheckOptions(
+        outputs=_outputs(format_ or ["text"], output),
+        policy=policy,
+        target=parse_target(target) if target else None,
+        quiet=quiet,
+        verbose=verbose,
+        debug=debug,
+    )
+
+
+def _one_of(flag: str, value: str, allowed: tuple[str, ...]) -> Any:
+    if value not in allowed:
+        raise InputError(f"{value!r} is none of {', '.join(allowed)}", source=flag)
+    return value
+
+
+def _outputs(values: list[str], output: Path | None) -> tuple[tuple[str, Path | None], ...]:
+    """(format, file or None for stdout) in the order given. Raises InputError where two would share stdout."""
+    pairs: list[tuple[str, Path | None]] = []
+    for value in values:
+        name, _, file = value.partition("=")
+        pairs.append((_one_of("--format", name, formats.NAMES), Path(file) if file else None))
+    bare = [index for index, (_, file) in enumerate(pairs) if file is None]
+    if len(bare) > 1:
+        raise InputError("two formats would share stdout", source="--format", mend="give all but one a file: NAME=FILE")
+    if output is not None:
+        if not bare:
+            raise InputError("every format already has a file of its own", source="--output")
+        pairs[bare[0]] = (pairs[bare[0]][0], output)
+    return tuple(pairs)
+
+

@@ -1,0 +1,1 @@
+"""Where a model comes from, how its chat template renders, what state the prompt leaves the model in."""

@@ -1,0 +1,1 @@
+"""One file per output format; `formats.py` tells a command which there are."""

@@ -1,0 +1,1 @@
+"""What was recorded: the trace model and one reader per format."""
