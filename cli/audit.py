@@ -1,0 +1,6 @@
+"""Not written yet."""
+
+
+def audit() -> None:
+    """Not written yet."""
+    raise NotImplementedError

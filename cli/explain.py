@@ -1,0 +1,6 @@
+"""Not written yet."""
+
+
+def explain() -> None:
+    """Not written yet."""
+    raise NotImplementedError

@@ -1,0 +1,6 @@
+"""Not written yet."""
+
+
+def parsers() -> None:
+    """Not written yet."""
+    raise NotImplementedError

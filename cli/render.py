@@ -1,0 +1,6 @@
+"""Not written yet."""
+
+
+def render() -> None:
+    """Not written yet."""
+    raise NotImplementedError

@@ -1,0 +1,6 @@
+"""Not written yet."""
+
+
+def replay() -> None:
+    """Not written yet."""
+    raise NotImplementedError

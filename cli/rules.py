@@ -1,0 +1,6 @@
+"""Not written yet."""
+
+
+def rules() -> None:
+    """Not written yet."""
+    raise NotImplementedError

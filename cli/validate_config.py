@@ -1,0 +1,6 @@
+"""Not written yet."""
+
+
+def validate_config() -> None:
+    """Not written yet."""
+    raise NotImplementedError
