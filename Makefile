@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 VLLM_ENV := .vllm
 VLLM_BASE := 0.32.0
 VLLM_MODELLED := 0.33.0
-# Only packages and tests that the commands below name; no watching of a terminal.
+# pytest-xdist: `auto` takes every core.
 PYTEST_WORKERS ?= auto
 
 .PHONY: demo test test-fast lint format typecheck wheel-check bench clean
@@ -35,7 +35,7 @@ format: $(VENV)/.tested
 
 # The repository root is the package, so the type checker looks at the installed wheel; this also proves py.typed.
 typecheck: $(VENV)/.tested
-	rm -rf build/typecheck && mkdir -p build/typecheck
+	rm -rf build && mkdir -p build/typecheck
 	$(PIP) wheel -q --no-deps --wheel-dir build/typecheck/wheel .
 	$(PIP) install -q --no-deps --target build/typecheck/site build/typecheck/wheel/*.whl
 	cd build/typecheck && MYPYPATH=site ../../$(BIN)/python -m mypy --config-file ../../pyproject.toml -p reasonctl

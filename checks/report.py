@@ -83,8 +83,8 @@ class Report:
     @property
     def summary(self) -> dict[str, int]:
         live = [finding for finding in self.findings if finding.suppressed is None]
-        counts = {severity: sum(f.severity == severity for f in live) for severity in SEVERITIES}
-        return {**counts, "suppressed": len(self.findings) - len(live)}
+        counts: dict[str, int] = {severity: sum(f.severity == severity for f in live) for severity in SEVERITIES}
+        return counts | {"suppressed": len(self.findings) - len(live)}
 
     def as_json(self) -> dict[str, Any]:
         """The report as `reasonctl.report/1`."""
