@@ -76,8 +76,8 @@ class Finding:
 class Coverage:
     """Whether a surface (template, tokenizer, parser, server, trace, budget, ...) could be looked at, and if not, why.
 
-    A `partial` or `skipped` surface makes the verdict `incomplete`; `absent` means there was nothing of the kind to look
-    at and nobody asked for it.
+    A `partial` or `skipped` surface makes the verdict `incomplete`; `absent` means there was nothing of the kind to
+    look at, and nobody asked for it.
     """
 
     surface: str

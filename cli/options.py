@@ -17,6 +17,7 @@ from ..checks.rule import matching_rules
 from ..errors import InputError
 from ..parsers.target import Target, parse_target
 from ..reports import formats
+from .paths import report_base, with_relative_paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def checking(command: Callable[..., Report]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**values: Any) -> None:
         options = _common(**{parameter.name: values.pop(parameter.name) for parameter in common})
-        report = command(**values, options=options)
+        report = with_relative_paths(command(**values, options=options), report_base(Path.cwd()))
         formats.write(report, options.outputs, verbose=options.verbose, quiet=options.quiet)
         raise typer.Exit(report.exit_code)
 
@@ -80,7 +81,8 @@ def _common(
         str, typer.Option(rich_help_panel=Group, help="Lowest confidence that counts: low, medium or high.")
     ] = "medium",
     fail_on_incomplete: Annotated[
-        bool, typer.Option("--fail-on-incomplete", rich_help_panel=Group, help="Exit 1 where something was not looked at.")
+        bool,
+        typer.Option("--fail-on-incomplete", rich_help_panel=Group, help="Exit 1 where something was not looked at."),
     ] = False,
     exit_zero: Annotated[
         bool, typer.Option("--exit-zero", rich_help_panel=Group, help="Exit 0 where the findings would make it 1.")
@@ -142,5 +144,3 @@ def _outputs(values: list[str], output: Path | None) -> tuple[tuple[str, Path | 
             raise InputError("every format already has a file of its own", source="--output")
         pairs[bare[0]] = (pairs[bare[0]][0], output)
     return tuple(pairs)
-
-

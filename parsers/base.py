@@ -64,11 +64,11 @@ class ParserModel(ABC):
 
     @abstractmethod
     def is_reasoning_end(self, ids: Sequence[int]) -> bool | None:
-        """What the server reads from the prompt's ids: has thinking ended? None where the parser has no answer (granite)."""
+        """What the server reads from the prompt's ids: has thinking ended? None where it has no answer (granite)."""
 
     @abstractmethod
     def begin(self, prompt_ids: Sequence[int] | None, *, streaming: bool) -> None:
-        """Hand over the prompt's token ids (None: unknown, as vLLM runs without one) before `split` or the first `feed`."""
+        """Hand over the prompt's token ids before `split` or the first `feed`. None: unknown, as vLLM runs without one."""
 
     @abstractmethod
     def split(self, text: str, ids: Sequence[int]) -> Split:
@@ -76,7 +76,7 @@ class ParserModel(ABC):
 
     @abstractmethod
     def feed(self, text: str, ids: Sequence[int], *, finished: bool = False) -> Delta | None:
-        """Streaming: one delta (`Parser.parse_delta`). `finished` is true on the last. None: nothing reaches the client."""
+        """Streaming: one delta (`Parser.parse_delta`), `finished` on the last. None: nothing reaches the client."""
 
     @abstractmethod
     def count_reasoning_tokens(self, ids: Sequence[int]) -> int:

@@ -1,0 +1,35 @@
+"""How paths are written in a report: relative to the repository's top, else to the working directory, with `/`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from ..checks.report import Report
+
+
+def report_base(start: Path) -> Path:
+    """The folder that paths are relative to: the nearest one upwards from `start` that holds `.git`, else `start`."""
+    start = start.resolve()
+    return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), start)
+
+
+def relative_path(path: str, base: Path) -> str:
+    """`path` as the report writes it. Outside `base`, or where it is no file (`-`, `fixture:NAME`), it stays as given."""
+    if not Path(path).exists():
+        return path
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100  (a link stays the name the user gave)
+    for candidate in (absolute, absolute.resolve()):
+        if candidate.is_relative_to(base):
+            return candidate.relative_to(base).as_posix()
+    return Path(path).as_posix()
+
+
+def with_relative_paths(report: Report, base: Path) -> Report:
+    """The report with every finding's path written relative to `base`; so two checkouts give equal fingerprints."""
+    findings = tuple(
+        replace(f, location=replace(f.location, path=relative_path(f.location.path, base))) if f.location else f
+        for f in report.findings
+    )
+    return replace(report, findings=findings)
