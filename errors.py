@@ -1,4 +1,4 @@
-"""The errors a user can meet. Each names the input, the place in it and the mend; the command line prints that one line."""
+"""The errors a user can meet. Each names the input, the place in it and the mend; the command line prints just that."""
 
 from __future__ import annotations
 

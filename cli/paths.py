@@ -16,7 +16,7 @@ def report_base(start: Path) -> Path:
 
 
 def relative_path(path: str, base: Path) -> str:
-    """`path` as the report writes it. Outside `base`, or where it is no file (`-`, `fixture:NAME`), it stays as given."""
+    """`path` as the report writes it. What lies outside `base` or is no file (`-`, `fixture:NAME`) stays."""
     if not Path(path).exists():
         return path
     absolute = Path(os.path.abspath(path))  # noqa: PTH100  (a link stays the name the user gave)

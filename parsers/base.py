@@ -68,7 +68,7 @@ class ParserModel(ABC):
 
     @abstractmethod
     def begin(self, prompt_ids: Sequence[int] | None, *, streaming: bool) -> None:
-        """Hand over the prompt's token ids before `split` or the first `feed`. None: unknown, as vLLM runs without one."""
+        """Hand over the prompt's token ids before `split` or the first `feed`. None where it is unknown."""
 
     @abstractmethod
     def split(self, text: str, ids: Sequence[int]) -> Split:

@@ -3,9 +3,9 @@
 import hashlib
 
 import pytest
+
 from reasonctl.checks.finding import Coverage, Finding, Location
 from reasonctl.checks.report import Policy, Report, make_report
-
 
 DEFAULT = Policy()
 

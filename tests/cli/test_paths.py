@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from reasonctl.checks.finding import Finding, Location
 from reasonctl.checks.report import Policy, make_report
 from reasonctl.cli.paths import relative_path, report_base, with_relative_paths
