@@ -20,7 +20,9 @@ ROOMS = ("budgets", "checks", "cli", "fixtures", "parsers", "prompts", "reports"
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        shutil.rmtree(ROOT / "build" / "lib", ignore_errors=True)  # setuptools would pack what an older build left there
+        shutil.rmtree(
+            ROOT / "build" / "lib", ignore_errors=True
+        )  # setuptools would pack what an older build left there
         run(sys.executable, "-m", "build", "--wheel", "--outdir", str(place), str(ROOT))
         (wheel,) = place.glob("*.whl")
         problems = contents(wheel)
