@@ -1,0 +1,104 @@
+"""A model as the checks see it: where it came from, its chat templates, its tokenizer and what its config files say."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from .tokenizer import Tokenizer
+
+Kind = Literal["folder", "hub", "template", "tokenizer_config", "fixture"]
+
+LONE_TEMPLATE_TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>", "unk_token": "<unk>"}
+"""What a template without a tokenizer beside it renders with."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """One chat template. `origin` is the file or key it stands in, `name` is `default` unless the model names several."""
+
+    text: str
+    origin: str
+    name: str = "default"
+    path: Path | None = None
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hex digest of the UTF-8 text."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Model:
+    """What was found under one `--model` value; a part that is missing is None and never guessed.
+
+    `template` is the one a plain request is rendered with, `templates` holds all that were found (named ones, and the
+    copy that a `chat_template.jinja` hides). `tokenizer_problem` says why there is no usable tokenizer. `code_prompt`
+    says why no template has a say: the server builds this model's prompts by code.
+    """
+
+    source: str
+    kind: Kind
+    path: Path | None
+    model_type: str | None = None
+    architectures: tuple[str, ...] = ()
+    template: Template | None = None
+    templates: tuple[Template, ...] = ()
+    tokenizer: Tokenizer | None = None
+    tokenizer_problem: str | None = None
+    code_prompt: str | None = None
+    generation_config: Mapping[str, Any] = field(default_factory=dict)
+    tokenizer_config: Mapping[str, Any] = field(default_factory=dict)
+    special_tokens: Mapping[str, str] = field(default_factory=dict)
+    eos_ids: frozenset[int] = frozenset()
+
+    def template_for(self, *, tools: bool) -> Template | None:
+        """The template a request uses: `tool_use`, where the model names one and the request offers tools, else `template`.
+
+        Source: transformers 5.24, `PreTrainedTokenizerBase.get_chat_template`.
+        """
+        if tools and self.template is not None and self.template.name == "default":
+            named = [other for other in self.templates if other.name == "tool_use"]
+            return named[0] if named else self.template
+        return self.template
+
+
+def load_model(spec: str, *, chat_template: Path | None = None) -> Model:
+    """Read the model that a `--model` value names.
+
+    Args:
+        spec: a folder, a hub id with optional `@REVISION`, a lone `.jinja` or `tokenizer_config.json`, or `fixture:NAME`.
+        chat_template: a file whose template replaces the model's own (`--chat-template`).
+
+    Raises:
+        InputError: there is no such model, or one of its files cannot be read.
+    """
+    from . import folder, hub
+
+    path = Path(spec).expanduser()
+    if spec.startswith("fixture:"):
+        model = folder.read_fixture(spec)
+    elif path.is_dir():
+        model = folder.read_folder(path, source=spec)
+    elif path.suffix == ".gguf":
+        raise InputError(
+            "a .gguf file cannot be read yet", source=spec, mend="give the model's Hugging Face folder or hub id"
+        )
+    elif path.is_file():
+        model = folder.read_lone_file(path, source=spec)
+    elif hub.looks_like_id(spec):
+        model = hub.read_hub(spec)
+    else:
+        raise InputError(
+            "no such file or folder",
+            source=spec,
+            mend="give a model folder, a hub id (owner/name), a chat_template.jinja, a tokenizer_config.json or fixture:NAME",
+        )
+    return folder.with_template(model, chat_template) if chat_template is not None else model
