@@ -22,6 +22,13 @@ class Vocabulary(Protocol):
         """Ids that decoding with `skip_special_tokens` leaves out."""
 
     @property
+    def special_tokens(self) -> Mapping[str, int]:
+        """Tokens the tokenizer *declares* special (transformers' `all_special_tokens`, in its order), with their ids.
+
+        Not the set that decoding skips: DeepSeek-V4 flags 1230 added tokens special and declares 2.
+        """
+
+    @property
     def chat_template(self) -> str | None:
         """The tokenizer's own template text (GLM's parser looks at it)."""
 
