@@ -1,0 +1,38 @@
+"""How the server drives a reasoning parser that is no engine, whatever the parser: vLLM's DelegatingParser."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from ..base import Delta, ParserModel
+
+
+class LegacyModel(ParserModel):
+    """The flow around a legacy reasoning parser with no tool parser beside it.
+
+    Streaming has two phases: the parser classifies deltas until one ends reasoning; from the next delta on everything is
+    content as it stands, markers included. A prompt that reads as ended starts in the second phase; without a prompt
+    nothing is read (vllm/parser/abstract_parser.py, `parse_delta`, 0.32.0 and 0.33.0 alike).
+    """
+
+    def __init__(self) -> None:
+        self._ended = False
+
+    def begin(self, prompt_ids: Sequence[int] | None, *, streaming: bool) -> None:
+        self._ended = streaming and prompt_ids is not None and bool(self.is_reasoning_end(prompt_ids))
+
+    def feed(self, text: str, ids: Sequence[int], *, finished: bool = False) -> Delta | None:
+        if self._ended:
+            return Delta(content=text)
+        delta = self._classify(text, ids)
+        self._ended = self._ends(ids)
+        return delta
+
+    @abstractmethod
+    def _classify(self, text: str, ids: Sequence[int]) -> Delta | None:
+        """One delta of the reasoning phase (`extract_reasoning_streaming`)."""
+
+    @abstractmethod
+    def _ends(self, ids: Sequence[int]) -> bool:
+        """Whether this delta, just classified, ends the reasoning phase (`is_reasoning_end_streaming`)."""
