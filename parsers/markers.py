@@ -36,6 +36,6 @@ STATE_MARKERS: tuple[MarkerPair, ...] = (
     MarkerPair("<|start_think|>", "<|end_think|>"),
     MarkerPair("<THINKING>", "</THINKING>"),
 )
-"""No marker is part of another. Generic turn tokens (`<|eom|>`, `<|end_message|>`, `<|message|>`, `<response>`), granite's and hunyuan's
-phrases are none.
+"""No marker is part of another. Generic turn tokens (`<|eom|>`, `<|end_message|>`,
+`<|message|>`, `<response>`), granite's and hunyuan's phrases are none.
 """

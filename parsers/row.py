@@ -9,12 +9,12 @@ Family = Literal["base-thinking", "delegating", "own", "engine", "harmony", "coh
 """Which of vLLM's machineries carries the parser (facts of 0.33.0).
 
 `base-thinking`: reasoning/basic_parsers.py; `delegating`: chooses between deepseek_r1 and no parsing at all;
-`own`: a class of its own; `engine`: parser/engine; `harmony`, `cohere`, `response-template`: a stub whose text work is done
-by parser/harmony.py, parser/cohere_command.py, parser/response_template.py.
+`own`: a class of its own; `engine`: parser/engine; `harmony`, `cohere`, `response-template`: a stub whose text work is
+done by parser/harmony.py, parser/cohere_command.py, parser/response_template.py.
 """
 
 Counting = Literal["generated-block", "engine", "to-end", "header", "none", "template"]
-"""How `usage` counts reasoning tokens. `generated-block`: only inside a block the output itself opened, so 0 for a block the
+"""How `usage` counts reasoning tokens. `generated-block`: inside a block the output itself opened, so 0 for a block the
 prompt opened; `engine`: what the engine filed as reasoning; `to-end`: everything up to the end marker; `header`: bodies
 behind a generated thinking header; `none`: always 0; `template`: the tokenizer's response template decides."""
 
@@ -73,7 +73,7 @@ class ParserRow:
     chunk_invariant: bool = True
     """The streamed split does not depend on how many tokens share a delta."""
     architectures: tuple[str, ...] = ()
-    """Lower-case model types (`qwen3_moe`) and pieces of model names (`deepseek-r1`) that vLLM's documentation, its Rust
+    """Lower-case model types (`qwen3_moe`) and pieces of model names (`deepseek-r1`) that vLLM's documentation, Rust
     front end or its recipes pair with the name."""
     modelled: bool = False
     """This release has a built-in model of the parser."""

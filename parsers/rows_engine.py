@@ -14,9 +14,7 @@ _WHOLE = (
     "the last marker of the whole prompt, older turns included: an end marker or tool call opening means ended "
     "(thinking off: always ended)"
 )
-_GATE = (
-    "from the first token where the prompt is closed or thinking is off, else after the end marker or at the tool call"
-)
+_GATE = "from the first token where that says ended, else after the generated end marker or at the tool call"
 
 _ENABLE = SwitchKwarg("enable_thinking", "on", "a false value switches the parser off")
 _THINKING = SwitchKwarg("thinking", "on", "on where it or enable_thinking is true, or both are absent")
@@ -24,7 +22,7 @@ _ENABLE_TOO = SwitchKwarg("enable_thinking", "on", "on where it or thinking is t
 _FORCE = SwitchKwarg(
     "force_nonempty_content",
     "on",
-    "true: an answer that would be empty gets the reasoning instead; never switches thinking",
+    "true: an empty answer gets the reasoning instead",
 )
 _CHATML = ("<|im_start|>", "<|im_end|>")
 _GLM = ("<|system|>", "<|user|>", "<|assistant|>", "<|observation|>")
@@ -99,7 +97,7 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         turn_boundaries=_CHATML,
         quirks=(
             "the kwarg thinking is ignored",
-            "in the engine since 0.24; 0.32.0 does not read the prompt in full mode",
+            "in the engine since 0.24",
         ),
     ),
     _engine(
@@ -118,7 +116,7 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         kwargs=(_ENABLE, _FORCE),
         turn_boundaries=_CHATML,
         quirks=(
-            "where the request itself switches thinking off (or forces content) and the answer is blank, reasoning and content change places",
+            "where the request switches thinking off or forces content, and the answer is blank, they change places",
             "an off switch from the server's defaults or from reasoning_effort does not trigger that",
         ),
     ),
@@ -132,7 +130,7 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         stripped=("\n",),
         quirks=(
             "newlines at the start of the answer are stripped",
-            "reasoning moves to content as in nemotron_v3, where there is no answer at all",
+            "reasoning becomes content as in nemotron_v3, where there is no answer at all",
         ),
     ),
     _engine(
@@ -152,8 +150,8 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         ("minicpmv", "minicpm-v"),
         stripped=(
             "<|im_end|>",
-            *(f"<reserved_{i}>" for i in range(12, 16)),
-            *(f"<|reserved_{i}|>" for i in range(12, 16)),
+            *(f"<reserved_{index}>" for index in range(12, 16)),
+            *(f"<|reserved_{index}|>" for index in range(12, 16)),
         ),
         quirks=(
             "off: a block the model opens all the same is dropped in full mode",
@@ -273,7 +271,7 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         truncation="content unless a thinking header is generated; streamed: reasoning where the prompt is open",
         implicit_ends=(),
         tool_markers=("<|content_invoke_tool_json|>", "<|content_invoke_tool_text|>"),
-        prompt_rule="the last of thinking header, model header, text header and end of sampling: the last two mean ended",
+        prompt_rule="the last of thinking, model and text header and end of sampling: the last two mean ended",
         gates_grammar="from the first token behind a text header, else after thinking",
         stripped=(
             "<|message_model|>",

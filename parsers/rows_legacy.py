@@ -1,4 +1,4 @@
-"""Rows of the parsers that are no engine: delimiter classes, delegating ones and those with a class of their own."""
+"""Rows of the legacy parsers that cut between a start and an end token, and of those that choose one of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _WHOLE = (
     "the last start or end marker of the whole prompt, older turns included: an end means ended, neither means not yet"
 )
 _GATE = "from the first token where that says ended, else after the generated end marker"
-_OFF_GATE = "from the first token while thinking is off; on: from the first token where the prompt is closed, else after the end marker"
+_OFF_GATE = "from the first token while thinking is off or the prompt is closed, else after the generated end marker"
 _OFF_WHOLE = f"off: always ended; on: {_WHOLE}"
 _HIDDEN = "blind in full mode where the tokenizer flags the markers special"
 _LARGE = "a delta that holds the start marker and more text keeps the marker in reasoning"
@@ -99,7 +99,7 @@ LEGACY_ROWS: tuple[ParserRow, ...] = (
         "demands <assistant> even when off",
         "without kwargs it has no markers, so a thinking budget is refused",
         module="poolside_v1",
-        rule="off: always ended; on: the last of start marker, end marker and <assistant>: only an end marker means ended",
+        rule="off: always ended; on: the last of start marker, end marker and <assistant>: only an end means ended",
     ),
     ParserRow(
         name="ernie45",
@@ -150,11 +150,7 @@ LEGACY_ROWS: tuple[ParserRow, ...] = (
         prompt_rule=_OFF_WHOLE,
         gates_grammar=_OFF_GATE,
         sources=_source("hy_v3", "identity"),
-        kwargs=(
-            SwitchKwarg(
-                "reasoning_effort", "off", "absent, empty or no_think is off; anything else, none included, is on"
-            ),
-        ),
+        kwargs=(SwitchKwarg("reasoning_effort", "off", "absent or no_think is off; all else, `none` too, is on"),),
         demanded_tokens=("<think>", "</think>"),
         counting="generated-block",
         chunk_invariant=False,
@@ -178,7 +174,7 @@ LEGACY_ROWS: tuple[ParserRow, ...] = (
         prompt_rule=_OFF_WHOLE,
         gates_grammar=_OFF_GATE,
         sources=_source("hy_v4"),
-        kwargs=(SwitchKwarg("reasoning_effort", "on", "no_think is off; anything else, none included, is on"),),
+        kwargs=(SwitchKwarg("reasoning_effort", "on", "no_think is off; all else, `none` too, is on"),),
         demanded_tokens=("<think>", "</think>"),
         counting="to-end",
         chunk_invariant=False,

@@ -9,12 +9,13 @@ from types import MappingProxyType
 from .row import Counting, Family, ParserRow, SwitchKwarg
 from .rows_engine import ENGINE_ROWS
 from .rows_legacy import LEGACY_ROWS
+from .rows_other import OTHER_ROWS
 from .target import NEWEST, Target
 
 __all__ = ["ROWS", "Counting", "Family", "ParserRow", "SwitchKwarg", "names", "near_names", "paired"]
 
 ROWS: Mapping[str, ParserRow] = MappingProxyType(
-    {row.name: row for row in sorted((*ENGINE_ROWS, *LEGACY_ROWS), key=lambda row: row.name)}
+    {row.name: row for row in sorted((*ENGINE_ROWS, *LEGACY_ROWS, *OTHER_ROWS), key=lambda row: row.name)}
 )
 """All names of vLLM 0.33.0 (vllm/reasoning/__init__.py), sorted."""
 

@@ -14,8 +14,8 @@ END = "</think>"
 class AppendThinkModel(LegacyModel):
     """Everything is content behind a `<think>` of the parser's own (minimax_m2_reasoning_parser.py, 0.33.0).
 
-    It demands nothing of the vocabulary: a missing marker is never found. The reasoning phase lasts until the last marker
-    generated so far is an end marker, and only matters in that no second `<think>` is written after it.
+    It demands nothing of the vocabulary: a missing marker is never found. The reasoning phase lasts until the last
+    marker generated so far is an end marker; all that matters of it is that no second `<think>` is written later.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:

@@ -11,8 +11,8 @@ from ..base import Delta, ParserModel
 class LegacyModel(ParserModel):
     """The flow around a legacy reasoning parser with no tool parser beside it.
 
-    Streaming has two phases: the parser classifies deltas until one ends reasoning; from the next delta on everything is
-    content as it stands, markers included. A prompt that reads as ended starts in the second phase; without a prompt
+    Streaming has two phases: the parser classifies deltas until one ends reasoning; from the next delta on everything
+    is content as it stands, markers included. A prompt that reads as ended starts in the second phase; without a prompt
     nothing is read (vllm/parser/abstract_parser.py, `parse_delta`, 0.32.0 and 0.33.0 alike).
     """
 

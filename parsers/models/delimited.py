@@ -21,7 +21,7 @@ class Delimiters:
 
 
 def find_delimiters(vocabulary: Vocabulary, start: str, end: str, *, raised: str) -> Delimiters:
-    """Look both markers up. Raises ParserRaisedError (RuntimeError, with the text `raised`) where one is no single token."""
+    """Look both markers up. Raises ParserRaisedError (RuntimeError, `raised`) where one is no single token."""
     vocab = vocabulary.vocab
     start_id, end_id = vocab.get(start), vocab.get(end)
     if start_id is None or end_id is None:
@@ -86,7 +86,7 @@ class DelimitedModel(LegacyModel):
 
 
 class SwitchedOffDelimitedModel(IdentityModel):
-    """hy_v3 without thinking: an identity parser that still counts generated blocks (hy_v3_reasoning_parser.py, 0.33.0)."""
+    """hy_v3 without thinking: identity, but generated blocks still count (hy_v3_reasoning_parser.py, 0.33.0)."""
 
     def __init__(self, delimiters: Delimiters) -> None:
         super().__init__()

@@ -115,7 +115,7 @@ def _hy_v4_suffix(vocabulary: Vocabulary) -> str:
     if named.get("think_begin_token"):
         raise ParserRaisedError(
             "RuntimeError",
-            "the tokenizer declares think_begin_token in model_specific_special_tokens, which transformers 5 does not support",
+            "the tokenizer declares think_begin_token in model_specific_special_tokens, unknown to transformers 5",
         )
     matches = (_SUFFIXED.fullmatch(token) for token in vocabulary.vocab)
     return next((match.group(1) or "" for match in matches if match), "")
