@@ -1,0 +1,458 @@
+"""Outputs, prompts and requests to hold a parser model against the real one. Deterministic: a seed gives the same cases.
+
+A case is the JSON object `vllm_driver.py` takes, less its "op". What is varied: the output (structured, or random out of
+whatever a parser may trip over), the prompt's state, the chat-template kwargs, how the markers are flagged or whether
+they are tokens at all, and how the stream is cut into deltas.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..parsers.spec_vocabulary import Spec, SpecVocabulary
+
+CHATML = ("<|im_start|>", "<|im_end|>")
+GLM_TURNS = ("<|system|>", "<|user|>", "<|assistant|>", "<|observation|>")
+QWEN_TOOLS = ("<tool_call>", "</tool_call>", "<function=", "</function>", "<parameter=", "</parameter>")
+DSML = tuple(f"<{slash}｜DSML｜{name}" for slash in ("", "/") for name in ("tool_calls>", 'invoke name="', "parameter"))
+SPACED_DSML = tuple(
+    f"<{slash}｜DSML｜ {name}" for slash in ("", "/") for name in ("calls>", 'invoke name="', "parameter")
+)
+
+
+@dataclass(frozen=True)
+class Family:
+    """What one parser looks for.
+
+    Attributes:
+        start, end: its reasoning markers.
+        turns: tokens that begin or end a turn in the prompt.
+        tools: markers of its tool calls; those in `tool_tokens` are added tokens, the others plain text.
+        calls: whole and broken tool calls.
+        switches: chat-template kwargs that move it, beside those tried with every parser.
+        init_kwargs: of the tokenizer.
+        templates: chat templates it looks at.
+    """
+
+    start: str = "<think>"
+    end: str = "</think>"
+    turns: tuple[str, ...] = CHATML
+    tools: tuple[str, ...] = QWEN_TOOLS
+    tool_tokens: tuple[str, ...] = ("<tool_call>", "</tool_call>")
+    calls: tuple[str, ...] = (
+        "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>",
+        "<tool_call><function=f><parameter=a>1</tool_call>",
+        "<function=f></function>",
+        "<tool_call></tool_call>",
+        '<tool_call><function=>{"a": 1}</function></tool_call>',
+        "<tool_call><function=g<tool_call><function=h></function></tool_call>",
+    )
+    switches: tuple[dict[str, Any], ...] = ()
+    init_kwargs: tuple[dict[str, Any], ...] = ({},)
+    templates: tuple[str | None, ...] = (None,)
+
+
+_GLM_53 = "[gMASK]<sop>Reasoning Effort: {{ e }}<tool_call><arg_key><arg_value>"
+_GLM = Family(
+    turns=GLM_TURNS,
+    tools=("<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
+    calls=(
+        "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>",
+        "<tool_call>f</tool_call>",
+        "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1",
+        "<tool_call></tool_call>",
+    ),
+    templates=(None, None, _GLM_53, _GLM_53 + "enable_thinking"),
+)
+_DEEPSEEK_V4 = Family(
+    turns=("<｜User｜>", "<｜Assistant｜>"),
+    tools=(*DSML, "<｜DSML｜toolcalls>", "<｜DSML｜tool>"),
+    tool_tokens=("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
+    calls=(
+        '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="f">\n<｜DSML｜parameter name="a" string="true">1</｜DSML｜parameter>\n'
+        "</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+        '<｜DSML｜toolcalls><｜DSML｜invoke name="f"></｜DSML｜invoke></｜DSML｜tool_calls>',
+        '<｜DSML｜invoke name="f"></｜DSML｜invoke>',
+        "<｜DSML｜tool_calls></｜DSML｜tool_calls>",
+    ),
+    switches=({"reasoning_effort": "none"}, {"thinking": True, "reasoning_effort": "none"}),
+)
+_LEGACY = Family()
+
+FAMILIES: dict[str, Family] = {
+    "qwen3": Family(),
+    "mimo": Family(),
+    "step3p5": Family(),
+    "nemotron_v3": Family(switches=({"force_nonempty_content": True},)),
+    "granite_thinking_parser": Family(switches=({"force_nonempty_content": True},)),
+    "minicpmv": Family(
+        tools=(*QWEN_TOOLS, "<reserved_12>", "<|reserved_13|>"), tool_tokens=("<tool_call>", "<|reserved_13|>")
+    ),
+    "seed_oss": Family(
+        start="<seed:think>",
+        end="</seed:think>",
+        turns=("<seed:bos>", "<seed:eos>"),
+        tools=("<seed:tool_call>", "</seed:tool_call>", *QWEN_TOOLS[2:]),
+        tool_tokens=("<seed:tool_call>", "</seed:tool_call>"),
+        calls=("<seed:tool_call><function=f><parameter=a>1</parameter></function></seed:tool_call>", "<tool_call>x"),
+    ),
+    "glm45": _GLM,
+    "glm47": _GLM,
+    "ling3": _GLM,
+    "kimi_k2": Family(
+        turns=("<|im_user|>", "<|im_assistant|>", "<|im_end|>"),
+        tools=(
+            "<|tool_calls_section_begin|>",
+            "<|tool_calls_section_end|>",
+            "<|tool_call_begin|>",
+            "<|tool_call_end|>",
+            "<|tool_call_argument_begin|>",
+        ),
+        tool_tokens=("<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", "<|tool_call_begin|>"),
+        calls=(
+            "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"
+            '{"a": 1}<|tool_call_end|><|tool_calls_section_end|>',
+            "<|tool_calls_section_begin|><|tool_calls_section_end|>",
+            "<|tool_call_begin|>f",
+        ),
+    ),
+    "minimax_m2": Family(
+        turns=("]~b]", "[e~["),
+        tools=(
+            "<minimax:tool_call>",
+            "</minimax:tool_call>",
+            '<invoke name="',
+            "<invoke name='",
+            "<invoke name=",
+            "</invoke>",
+            "<parameter name=",
+            "</parameter>",
+        ),
+        tool_tokens=("<minimax:tool_call>", "</minimax:tool_call>"),
+        calls=(
+            '<minimax:tool_call><invoke name="f"><parameter name="a">1</parameter></invoke></minimax:tool_call>',
+            "<invoke name=f></invoke></minimax:tool_call></minimax:tool_call>",
+            "</minimax:tool_call>",
+            "<minimax:tool_call></minimax:tool_call>",
+        ),
+    ),
+    "deepseek_v4": _DEEPSEEK_V4,
+    "deepseek_v41": Family(
+        turns=_DEEPSEEK_V4.turns,
+        tools=(*SPACED_DSML, "<｜DSML｜tool_calls>"),
+        tool_tokens=("<｜DSML｜ calls>", "</｜DSML｜ calls>"),
+        calls=(
+            '<｜DSML｜ calls>\n<｜DSML｜ invoke name="f">\n<｜DSML｜ parameter name="a">1</｜DSML｜ parameter>\n'
+            "</｜DSML｜ invoke>\n</｜DSML｜ calls>",
+            '<｜DSML｜ invoke name="f"></｜DSML｜ invoke>',
+        ),
+        switches=_DEEPSEEK_V4.switches,
+    ),
+    "deepseek_r1": _LEGACY,
+    "step5": _LEGACY,
+    "deepseek_v3": _LEGACY,
+    "holo2": _LEGACY,
+    "step3": _LEGACY,
+    "minimax_m2_append_think": _LEGACY,
+    "poolside_v1": Family(turns=("<assistant>", "<user>")),
+    "ernie45": Family(
+        tools=("<response>", "</response>"),
+        tool_tokens=("<response>", "</response>", "<0x0A>"),
+        calls=("\n<response>\nfour\n</response>\n",),
+    ),
+    "hy_v3": Family(
+        switches=({"reasoning_effort": "high"}, {"reasoning_effort": "no_think"}, {"reasoning_effort": "none"}),
+        init_kwargs=({}, {"token_suffix": ":opensource"}),
+    ),
+    "hy_v4": Family(
+        switches=({"reasoning_effort": "high"}, {"reasoning_effort": "no_think"}, {"reasoning_effort": "none"}),
+        init_kwargs=({}, {"model_specific_special_tokens": {"think_begin_token": "<think>"}}),
+    ),
+}
+"""Every modelled name."""
+
+_WORDS = (
+    "Hello",
+    " world",
+    " four",
+    "The",
+    " answer",
+    " is",
+    "\n\n",
+    "  ",
+    " \n",
+    "</",
+    "think",
+    ">\n",
+    "<th",
+    "ink>",
+    "ok.",
+)
+_WORDS += ("name", ' "', "tool", "_call", "\\n", "``", "$$", "é", "四", " 🙂", "`", "\\\\", "\\(")
+_BROKEN = (b"\xf0\x9f", b"\x99\x82", b"\xe4\xbd", b" \xe4", b"\xbd\xa0", b"\xc3", b"\xff\xfe")
+_TEXTS = (
+    "Let me see.",
+    "2 + 2 = 4\n",
+    " ",
+    "\n",
+    "\n\n",
+    "It is 4.",
+    "naïve 你好 🙂👍",
+    "a < b > c",
+    "x",
+    "  \n  ",
+    "\t",
+    "a\\nb",
+)
+_TEXTS += (
+    "`\\n`",
+    "$\\nu$",
+    "\\\\n",
+    "\\r\\n",
+    "```py\\n```",
+    "\\(\\nu\\)",
+    "\\[\\n\\]",
+    "\\",
+    "$$\\n$$",
+    "<",
+    "</",
+    "\\r",
+    '"',
+    "'",
+)
+_PROMPTS = (
+    "silent",
+    "open",
+    "open_newline",
+    "closed",
+    "closed_newlines",
+    "old_turn_closed",
+    "bare_close",
+    "old_turn_open",
+    "call",
+    "empty",
+    "none",
+)
+_KWARGS: tuple[dict[str, Any], ...] = (
+    {},
+    {"enable_thinking": True},
+    {"enable_thinking": False},
+    {"thinking": True},
+    {"thinking": False},
+    {"enable_thinking": None},
+    {"thinking": None, "enable_thinking": None},
+    {"thinking": False, "enable_thinking": True},
+    {"enable_thinking": []},
+    {"other": 1},
+)
+
+
+def specs(name: str) -> dict[str, Spec]:
+    """The tokenizers a parser is tried with, by key: markers plain, flagged, declared, mixed, or absent."""
+    family = FAMILIES[name]
+    found: dict[str, Spec] = {}
+    for place, init_kwargs in enumerate(family.init_kwargs):
+        suffix = init_kwargs.get("token_suffix", "")
+        think = [_suffixed(family.start, suffix), _suffixed(family.end, suffix)]
+        others = [*family.turns, *family.tool_tokens]
+        for number, (label, chosen) in enumerate(
+            {
+                "plain": _flagged(think, "plain") + _flagged(others, "plain"),
+                "flagged": _flagged(think, "flagged") + _flagged(others, "flagged"),
+                "declared": _flagged(think, "declared") + _flagged(others, "declared"),
+                "mixed": _flagged(think, "plain") + _flagged(others, "declared"),
+                "no_think": _flagged(others, "flagged"),
+                "no_end": _flagged([think[0], *others], "plain"),
+                "no_tools": _flagged([*think, *family.turns], "flagged"),
+                "bare": [],
+            }.items()
+        ):
+            found[f"{name}/{place}/{label}"] = Spec(
+                pieces=(*_WORDS, *_BROKEN),
+                markers=(*chosen, ("<eos>", "declared"), ("<|reserved|>", "declared"), ("<|pad|>", "flagged")),
+                chat_template=family.templates[number % len(family.templates)],
+                init_kwargs=init_kwargs,
+            )
+    return found
+
+
+def _flagged(texts: Sequence[str], flag: str) -> list[tuple[str, str]]:
+    return [(text, flag) for text in texts]
+
+
+def _suffixed(marker: str, suffix: str) -> str:
+    return f"{marker[:-1]}{suffix}>"
+
+
+def cases(name: str, count: int, *, seed: int = 0) -> Iterator[dict[str, Any]]:
+    """`count` cases for one parser name. Their "tokenizer" is a key of `specs(name)`."""
+    rng = random.Random(f"{name}:{seed}")
+    vocabularies = {key: SpecVocabulary(spec) for key, spec in specs(name).items()}
+    keys = sorted(vocabularies)
+    for number in range(count):
+        key = keys[number % len(keys)] if rng.random() < 0.5 else rng.choice([k for k in keys if "no_" not in k])
+        yield _Maker(rng, FAMILIES[name], vocabularies[key]).case(name, key)
+
+
+class _Maker:
+    """Makes one case out of one random state."""
+
+    def __init__(self, rng: random.Random, family: Family, vocabulary: SpecVocabulary) -> None:
+        self._rng = rng
+        self._family = family
+        self._vocabulary = vocabulary
+        suffix = vocabulary.init_kwargs.get("token_suffix", "")
+        self._start, self._end = _suffixed(family.start, suffix), _suffixed(family.end, suffix)
+
+    def case(self, name: str, key: str) -> dict[str, Any]:
+        rng, vocabulary = self._rng, self._vocabulary
+        kwargs = rng.choice((*_KWARGS[:5], *_KWARGS, *self._family.switches * 3))
+        request_kwargs: dict[str, Any] | None = kwargs
+        if rng.random() < 0.15:
+            request_kwargs = rng.choice((None, {}, {"enable_thinking": False}, {"force_nonempty_content": True}))
+        ids = self._structured() if rng.random() < 0.6 else self._random()
+        hidden = vocabulary.special_ids if rng.random() < 0.15 else frozenset()
+        pieces = list(zip(vocabulary.texts(ids, hidden=hidden), ids, strict=True))
+        if rng.random() < 0.4:
+            stop = rng.choice(
+                [token_id for text, token_id in vocabulary.markers.items() if text not in (self._start, self._end)]
+            )
+            pieces.append(("" if rng.random() < 0.9 else "<eos>", stop))
+        return {
+            "parser": name,
+            "tokenizer": key,
+            "kwargs": kwargs,
+            "request_kwargs": request_kwargs,
+            "prompt_ids": self._prompt(),
+            "text": "".join(text for text, _ in pieces),
+            "ids": [token_id for _, token_id in pieces],
+            "streams": [[[text, ids] for text, ids in deltas] for deltas in self._cuts(pieces)],
+        }
+
+    def _structured(self) -> list[int]:
+        """A thought, its end, an answer, with now and then a marker or call where none belongs."""
+        rng = self._rng
+        ids: list[int] = []
+        if rng.random() < 0.5:
+            ids += self._marker(self._start)
+        ids += self._thought()
+        if rng.random() < 0.8:
+            ids += self._marker(self._end)
+            if rng.random() < 0.15:
+                ids += self._marker(self._end)
+            if rng.random() < 0.5:
+                ids += self._vocabulary.spell(rng.choice(("\n", "\n\n", " ", "\n \n")))
+        if rng.random() < 0.85:
+            ids += self._thought()
+        if rng.random() < 0.35:
+            ids += self._call()
+        if rng.random() < 0.2:
+            ids += self._marker(self._start) + self._thought()
+            if rng.random() < 0.6:
+                ids += self._marker(self._end) + self._thought()
+        return ids
+
+    def _thought(self) -> list[int]:
+        rng = self._rng
+        ids: list[int] = []
+        for _ in range(rng.choice((0, 1, 1, 2, 3, 5))):
+            ids += self._vocabulary.spell(
+                rng.choice(_TEXTS) if rng.random() < 0.6 else "".join(rng.choices(_WORDS, k=3))
+            )
+            if rng.random() < 0.07:
+                ids += self._atom()
+        return ids
+
+    def _call(self) -> list[int]:
+        text = self._rng.choice(self._family.calls)
+        if self._rng.random() < 0.3:
+            text = text[: self._rng.randrange(len(text) + 1)]
+        return self._vocabulary.encode(text) if self._rng.random() < 0.8 else self._vocabulary.spell(text)
+
+    def _marker(self, text: str) -> list[int]:
+        """Mostly the token; now and then its text, spelled by other tokens."""
+        return self._vocabulary.encode(text) if self._rng.random() < 0.9 else self._vocabulary.spell(text)
+
+    def _random(self) -> list[int]:
+        return [token_id for _ in range(self._rng.randrange(0, 24)) for token_id in self._atom()]
+
+    def _atom(self) -> list[int]:
+        """One thing a parser may trip over."""
+        rng, vocabulary = self._rng, self._vocabulary
+        markers = (self._start, self._end, *self._family.tools)
+        atoms: tuple[Callable[[], list[int]], ...] = (
+            lambda: vocabulary.spell(rng.choice(_TEXTS)),
+            lambda: [rng.choice(list(vocabulary.markers.values()))],
+            lambda: vocabulary.encode(rng.choice((self._start, self._end))),
+            lambda: vocabulary.encode(rng.choice(markers)),
+            lambda: vocabulary.spell(rng.choice(markers)),
+            lambda: vocabulary.spell((marker := rng.choice(markers))[: rng.randrange(1, len(marker) + 1)]),
+            lambda: [rng.randrange(256, 256 + len(vocabulary.spec.pieces))],
+            lambda: [rng.randrange(256, 256 + len(vocabulary.spec.pieces))],
+            lambda: list("🙂é你".encode()[: rng.randrange(1, 10)]),
+            lambda: [rng.randrange(256)],
+            self._call,
+        )
+        return rng.choice(atoms)()
+
+    def _prompt(self) -> list[int] | None:
+        state = self._rng.choice(_PROMPTS)
+        if state == "none":
+            return None
+        if state == "empty":
+            return []
+        turn, start, end = self._family.turns[0], self._start, self._end
+        call = self._family.tool_tokens[0] if self._family.tool_tokens else ""
+        tail = {
+            "silent": "",
+            "open": start,
+            "open_newline": f"{start}\n",
+            "closed": f"{start}{end}",
+            "closed_newlines": f"{start}\n\n{end}\n\n",
+            "old_turn_closed": f"{start}x{end}y{self._family.turns[-1]}{turn}",
+            "bare_close": end,
+            "old_turn_open": f"{start}x{self._family.turns[-1]}{turn}",
+            "call": f"{start}x{call}",
+        }[state]
+        return self._vocabulary.encode(f"{turn}hi{self._family.turns[-1]}{turn}{tail}")
+
+    def _cuts(self, pieces: list[tuple[str, int]]) -> Iterator[list[tuple[str, list[int]]]]:
+        """The output as deltas: 1, 3, 7 tokens and all at once, at random, with text held back, with text alone."""
+        rng = self._rng
+        for size in (1, 3, 7, max(1, len(pieces))):
+            yield self._finish([_join(pieces[at : at + size]) for at in range(0, len(pieces), size)])
+        cut: list[tuple[str, list[int]]] = []
+        at = 0
+        while at < len(pieces):
+            size = rng.choice((1, 1, 2, 5))
+            cut.append(_join(pieces[at : at + size]))
+            at += size
+        yield self._finish(cut)
+        yield self._finish(
+            _hold_back(cut if rng.random() < 0.5 else [_join([piece]) for piece in pieces], rng.choice((1, 4, 12)))
+        )
+        if rng.random() < 0.2:
+            yield self._finish([(text, []) for text, _ in cut])
+
+    def _finish(self, deltas: list[tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:
+        if not deltas or self._rng.random() < 0.1:
+            return [*deltas, ("", [])]
+        return deltas
+
+
+def _join(pieces: Sequence[tuple[str, int]]) -> tuple[str, list[int]]:
+    return "".join(text for text, _ in pieces), [token_id for _, token_id in pieces]
+
+
+def _hold_back(deltas: Sequence[tuple[str, list[int]]], characters: int) -> list[tuple[str, list[int]]]:
+    """Ids at once, text `characters` late, the rest with the last delta: what a `stop` string makes of a stream."""
+    text, sent, late = "", 0, []
+    for number, (piece, ids) in enumerate(deltas):
+        text += piece
+        until = len(text) if number == len(deltas) - 1 else max(sent, len(text) - characters)
+        late.append((text[sent:until], ids))
+        sent = until
+    return late
