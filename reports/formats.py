@@ -1,16 +1,77 @@
-"""Not written yet."""
+"""The output formats, and writing a report in each that was asked for."""
 
 from __future__ import annotations
 
-import json
+import os
+import shutil
+import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import TextIO
 
 from ..checks.report import Report
+from ..errors import InputError
 
-NAMES = ("text", "json")
+NAMES = ("text", "concise", "json", "sarif", "junit", "github", "gitlab", "markdown")
+"""What `--format` takes. Each is a module of this room with `render(report) -> str`; json's is `json_report`."""
+_WIDTH = 100
+"""Columns of a text report that goes to a file or a pipe."""
 
 
 def write(report: Report, outputs: Sequence[tuple[str, Path | None]], *, verbose: bool, quiet: bool) -> None:
-    """Placeholder until reports/ is written."""
-    print(json.dumps(report.as_json(), indent=1, default=str))
+    """Write `report` once per (format, file); None and `-` are stdout. Raises InputError for a file that cannot be written."""
+    for name, path in outputs:
+        if path is None or str(path) == "-":
+            to_stdout(render(report, name, verbose=verbose, quiet=quiet, stream=sys.stdout))
+        else:
+            _to_file(render(report, name, verbose=verbose, quiet=quiet), path)
+
+
+def render(
+    report: Report, name: str, *, verbose: bool = False, quiet: bool = False, stream: TextIO | None = None
+) -> str:
+    """The report in one format. `stream` is the terminal it is meant for, None for a file."""
+    if name == "text":
+        from . import text
+
+        return text.render(report, width=width(stream), colour=colour(stream), verbose=verbose, quiet=quiet)
+    module = import_module(f".{'json_report' if name == 'json' else name}", __package__)
+    return str(module.render(report))
+
+
+def colour(stream: TextIO | None) -> bool:
+    """Colour codes belong on terminals only, and not where NO_COLOR (https://no-color.org) or TERM=dumb forbids them."""
+    if stream is None or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return stream.isatty()
+
+
+def width(stream: TextIO | None) -> int:
+    """Columns to fill: the terminal's, between 40 and 110; 100 for files and pipes."""
+    if stream is None or not stream.isatty():
+        return _WIDTH
+    return max(40, min(shutil.get_terminal_size((_WIDTH, 24)).columns, 110))
+
+
+def to_stdout(text: str) -> None:
+    """Write `text` as UTF-8 whatever the locale says; a lone surrogate becomes `\\udc80`, which is JSON too."""
+    data = text.encode("utf-8", "backslashreplace")
+    buffer = getattr(sys.stdout, "buffer", None)
+    if buffer is None:
+        sys.stdout.write(data.decode())
+        return
+    sys.stdout.flush()
+    buffer.write(data)
+    buffer.flush()
+
+
+def _to_file(text: str, path: Path) -> None:
+    try:
+        path.write_bytes(text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise InputError(
+            f"cannot write the report: {error.strerror or error}",
+            source=str(path),
+            mend="name a file in a folder that exists",
+        ) from error

@@ -1,0 +1,114 @@
+"""A page of terminal text: rich's tables and colours, without markup, so that no input can style or break it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from .wording import quoted, visible
+
+STYLE: Mapping[str, str] = {
+    "error": "bold red",
+    "warning": "yellow",
+    "info": "cyan",
+    "pass": "bold green",
+    "fail": "bold red",
+    "incomplete": "bold yellow",
+    "reasoning": "magenta",
+    "content": "green",
+    "dim": "dim",
+    "label": "dim",
+    "head": "bold",
+}
+"""Styles by meaning. Every one of them is also told in words."""
+
+Cell = str | Text
+
+
+class Page:
+    """Collects lines for a terminal of `width` columns. Plain strings are escaped with `visible`; Text objects come styled."""
+
+    def __init__(self, *, width: int, colour: bool, verbose: bool = False) -> None:
+        self.width = width
+        self.colour = colour
+        self.verbose = verbose
+        self._out = StringIO()
+        self._console = Console(
+            file=self._out,
+            width=width,
+            force_terminal=colour,
+            color_system="standard" if colour else None,
+            no_color=not colour,
+            legacy_windows=False,
+            markup=False,
+            emoji=False,
+            highlight=False,
+        )
+
+    @property
+    def limit(self) -> int:
+        """Characters of one quoted text that are shown."""
+        return 4000 if self.verbose else 160
+
+    def line(self, *parts: Cell, indent: int = 0) -> None:
+        """One paragraph, wrapped at words."""
+        self._print(Text.assemble(*map(styled, parts)), indent)
+
+    def blank(self) -> None:
+        self._console.print()
+
+    def fields(self, rows: Iterable[tuple[str, Cell]], *, indent: int = 2) -> None:
+        """Label and text pairs, the texts aligned and wrapped in their own column."""
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        for label, text in rows:
+            grid.add_row(styled(label, "label"), styled(text))
+        if grid.row_count:
+            self._print(grid, indent)
+
+    def table(
+        self, head: Sequence[str], rows: Iterable[Sequence[Cell]], *, indent: int = 2, right: Sequence[int] = ()
+    ) -> None:
+        """A table without lines. `right` are the columns to align at the right."""
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=STYLE["dim"], show_header=any(head))
+        for index, title in enumerate(head):
+            table.add_column(Text(title), justify="right" if index in right else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*map(styled, row))
+        if table.row_count:
+            self._print(table, indent)
+
+    def text(self) -> str:
+        """Everything so far. Without colour, no line ends in blanks."""
+        raw = self._out.getvalue()
+        return raw if self.colour else "\n".join(line.rstrip() for line in raw.split("\n"))
+
+    def _print(self, what: Any, indent: int) -> None:
+        self._console.print(Padding(what, (0, 0, 0, indent)) if indent else what)
+
+
+def styled(part: Cell, style: str = "") -> Text:
+    """A Text; a plain string is escaped first."""
+    return part if isinstance(part, Text) else Text(visible(part), STYLE.get(style, style))
+
+
+def split_text(split: Mapping[str, Any], limit: int) -> Text:
+    """`reasoning "..."  content "..."`, each in its colour; an error in place of both where the parser raised."""
+    if split.get("error"):
+        return styled(f"raised {split['error']}", "error")
+    parts = []
+    for field in ("reasoning", "content"):
+        if field in split:
+            parts.append(Text.assemble(styled(f"{field} ", "label"), styled_quote(split[field], field, limit)))
+    return Text("\n").join(parts)
+
+
+def styled_quote(text: str | None, style: str, limit: int) -> Text:
+    return Text("null", STYLE["dim"]) if text is None else Text(quoted(text, limit), STYLE[style])

@@ -1,0 +1,137 @@
+"""`--format text`: what a person reads on a terminal. 40 to 110 columns, understood without colour, last line = verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import Any
+
+from rich.text import Text
+
+from ..checks.finding import Finding
+from ..checks.report import Report
+from . import text_audit, text_budget, text_replay
+from .page import STYLE, Page, split_text, styled
+from .wording import SEVERITY_WORD, compact, place, quoted, shortened, subject_name, variant_name, verdict_line, visible
+
+_FACTS: Mapping[str, Callable[[Page, Report], None]] = {
+    "audit": text_audit.show,
+    "replay": text_replay.show,
+    "validate-config": text_budget.show,
+}
+_ALIKE = 4
+"""Findings of one rule that are shown in full; the rest are counted (`--verbose` shows all)."""
+_SPLITS = ("client", "full", "streamed", "stream", "expected", "got")
+_ORDER = ("request", "prompt", "prompt_tail", "output", *_SPLITS, "because", "chain", "also")
+_HIDDEN = ("cells", "conversation", "variant", "probe", "mode", "chunking", "symptom")
+"""Evidence that the text report tells in other words, or leaves to JSON."""
+
+
+def render(
+    report: Report, *, width: int = 100, colour: bool = False, verbose: bool = False, quiet: bool = False
+) -> str:
+    """The report as text.
+
+    Args:
+        width: columns to fill.
+        colour: whether to write colour codes.
+        verbose: show info findings, all rows and long texts too.
+        quiet: only the verdict line.
+    """
+    page = Page(width=width, colour=colour, verbose=verbose)
+    if not quiet:
+        if report.command in _FACTS:
+            _FACTS[report.command](page, report)
+        _findings(page, report)
+        _coverage(page, report)
+    verdict, rest = verdict_line(report).split(" ", 1)
+    hidden = report.summary["info"] and not verbose and not quiet
+    page.line(styled(verdict, report.verdict), f" {rest}", "; --verbose shows the notes" if hidden else "")
+    return page.text()
+
+
+def _findings(page: Page, report: Report) -> None:
+    shown = [f for f in report.findings if page.verbose or (f.suppressed is None and f.severity != "info")]
+    for _, group in groupby(shown, key=lambda finding: (finding.severity, finding.rule)):
+        alike = list(group)
+        full = alike if page.verbose else alike[:_ALIKE]
+        for finding in full:
+            _finding(page, finding)
+        if len(alike) > len(full):
+            page.line(styled(f"... and {len(alike) - len(full)} more {alike[0].rule} (--verbose)", "dim"), indent=2)
+    if shown:
+        page.blank()
+
+
+def _finding(page: Page, finding: Finding) -> None:
+    style = STYLE[finding.severity]
+    page.line(
+        Text(f"{SEVERITY_WORD[finding.severity]} {finding.rule} ", style),
+        Text(f"{finding.slug}: ", STYLE["head"]),
+        finding.message,
+    )
+    where = [part for part in (place(finding), subject_name(finding.subject)) if part]
+    rows: list[tuple[str, str | Text]] = [("at", "   ".join(where))] if where else []
+    if finding.suppressed is not None:
+        rows.append(("suppressed", finding.suppressed))
+    if finding.confidence != "high":
+        rows.append(("confidence", finding.confidence))
+    if finding.cause:
+        rows.append(("cause", finding.cause))
+    rows += _evidence(page, finding.evidence)
+    if finding.hint:
+        rows.append(("instead", finding.hint))
+    page.fields(rows)
+
+
+def _evidence(page: Page, evidence: Mapping[str, Any]) -> list[tuple[str, str | Text]]:
+    """Rows for what shows the defect: known keys first and in words, the others as they come."""
+    rows: list[tuple[str, str | Text]] = []
+    nested = evidence.get("shown")
+    if isinstance(nested, Mapping):
+        rows += [("request", _request(nested))] if "variant" in nested else []
+        rows += _evidence(page, nested)
+    for key in sorted(evidence, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER)):
+        value = evidence[key]
+        if key == "shown" or (key in _HIDDEN and not page.verbose) or value in (None, [], {}):
+            continue
+        rows.append(_row(page, key, value))
+        if key == "chain":
+            rows.pop()
+            rows += [(str(number), _step(page, step)) for number, step in enumerate(value, 1)]
+    return rows
+
+
+def _row(page: Page, key: str, value: Any) -> tuple[str, str | Text]:
+    label = key.replace("_", " ")
+    if isinstance(value, Mapping) and value.keys() & {"reasoning", "content", "error"}:
+        return label, split_text(value, page.limit)
+    if key == "also":
+        return label, ", ".join(map(str, value))
+    if key in ("prompt", "prompt_tail", "output") and isinstance(value, str):
+        return label.removesuffix(" tail"), quoted(value, page.limit)
+    if isinstance(value, Mapping) and {"output", "got"} <= value.keys():
+        return label, f"{_request(value)}: {quoted(value['output'], page.limit)}"
+    return label, shortened(compact(value), page.limit)
+
+
+def _request(cell: Mapping[str, Any]) -> str:
+    words = [variant_name(cell.get("variant") or {}), str(cell.get("conversation") or "")]
+    return ", ".join(word for word in words if word)
+
+
+def _step(page: Page, step: Any) -> str:
+    parts = step if isinstance(step, list | tuple) else [step]
+    return shortened("  ".join(compact(part) for part in parts), page.limit)
+
+
+def _coverage(page: Page, report: Report) -> None:
+    examined = [visible(row.surface) for row in report.coverage if row.status in ("examined", "partial")]
+    rows: list[tuple[str, str | Text]] = [("looked at", ", ".join(examined))] if examined else []
+    for row in report.coverage:
+        if row.status in ("partial", "skipped"):
+            label = "not evaluated" if row.status == "skipped" else "only in part"
+            rows.append((label, f"{row.surface}: {row.reason}" if row.reason else row.surface))
+        elif row.status == "absent" and page.verbose:
+            rows.append(("not given", f"{row.surface}: {row.reason}" if row.reason else row.surface))
+    page.fields(rows, indent=0)

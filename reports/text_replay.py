@@ -1,0 +1,173 @@
+"""What a replay showed: for each trace how the parsers split it, and which of them explain the recording."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from ..checks.report import Report
+from .page import STYLE, Page, split_text, styled
+from .wording import compact, counted, shortened, visible
+
+_TRACES = 5
+"""Traces whose splits are shown; those with something wrong come first."""
+_FAILED = {
+    "stream_equals_full": "streaming differs",
+    "chunk_invariant": "chunking matters",
+    "no_marker_leak": "marker leaked",
+    "text_conserved": "text lost",
+    "answered": "no answer",
+}
+_STATUSES = ("ok", "suspect", "error", "unsupported")
+
+
+def show(page: Page, report: Report) -> None:
+    """Headline, the parsers' scores where there are several traces, then trace by trace."""
+    facts = report.facts
+    results: Sequence[Mapping[str, Any]] = facts.get("results") or []
+    traces = _by_trace(results)
+    parsers = facts.get("parsers") or []
+    page.line(
+        styled(report.verdict.upper(), report.verdict),
+        Text(f"  {counted(int(facts.get('traces', len(traces))), 'trace')}, {_names(parsers, 4)}", "bold"),
+    )
+    _inputs(page, report)
+    if len(traces) > 1:
+        _scores(page, results)
+    best = {row["trace"]: row for row in facts.get("best") or []}
+    wrong = [name for name, rows in traces.items() if any(row["status"] in ("suspect", "error") for row in rows)]
+    ordered = [*wrong, *(name for name in traces if name not in set(wrong))]
+    shown = ordered if page.verbose else ordered[:_TRACES]
+    for name in shown:
+        _trace(page, name, traces[name], best.get(name), (facts.get("recorded") or {}).get(name))
+    if len(ordered) > len(shown):
+        page.blank()
+        left = ordered[len(shown) :]
+        state = "with something wrong too" if set(left) & set(wrong) else "without anything wrong"
+        page.line(styled(f"{counted(len(left), 'more trace')} {state} (--verbose)", "dim"), indent=2)
+    page.blank()
+
+
+def _inputs(page: Page, report: Report) -> None:
+    facts = report.facts
+    engine = report.engine.get("models") or report.engine.get("vllm_version")
+    tokenizer = {
+        "model": "the model's own",
+        "trace": "token texts in the trace",
+        "assumed": "assumed: every marker one token, words cut by a pattern (--model gives the real one)",
+    }.get(str(facts.get("tokenizer")), str(facts.get("tokenizer")))
+    rows = [("judged as", f"{report.target}, parsers: {report.engine.get('kind', 'builtin')} {engine or ''}".rstrip())]
+    for entry in facts.get("inputs") or []:
+        words = [str(entry[key]) for key in ("format", "model", "server", "parser") if entry.get(key)]
+        number = counted(int(entry["traces"]), "trace") if "traces" in entry else ""
+        rows.append(("input", ", ".join(part for part in (str(entry.get("path")), number, *words) if part)))
+    if facts.get("tokenizer"):
+        rows.append(("tokenizer", tokenizer))
+    page.fields(rows)
+
+
+def _scores(page: Page, results: Iterable[Mapping[str, Any]]) -> None:
+    scores: dict[str, Counter[str]] = {}
+    for row in results:
+        scores.setdefault(row["parser"], Counter())[row["status"]] += 1
+        scores[row["parser"]]["matches"] += row.get("matches_recorded") is True
+    rows = [(name, *(str(score[key] or "-") for key in (*_STATUSES, "matches"))) for name, score in scores.items()]
+    page.blank()
+    page.table(("parser", *_STATUSES, "as recorded"), rows, right=range(1, 6))
+
+
+def _by_trace(results: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    traces: dict[str, list[Mapping[str, Any]]] = {}
+    for row in results:
+        traces.setdefault(str(row["trace"]), []).append(row)
+    return traces
+
+
+def _trace(
+    page: Page,
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    best: Mapping[str, Any] | None,
+    recorded: Mapping[str, Any] | None,
+) -> None:
+    page.blank()
+    line = rows[0].get("line")
+    page.line(Text(visible(name), "bold"), styled(f"  line {line}" if line is not None else "", "dim"), indent=2)
+    entries: list[tuple[str | Text, str | Text, str | Text]] = []
+    recorded = recorded or next((row["recorded"] for row in rows if row.get("recorded")), None)
+    if recorded:
+        entries.append(("recorded", split_text(recorded, page.limit), ""))
+    for group in _alike(row for row in rows if row["status"] != "unsupported"):
+        entries += _group(page, group)
+    page.table(("", "", ""), entries, indent=4)
+    _unsupported(page, [row for row in rows if row["status"] == "unsupported"])
+    if best and best.get("parsers"):
+        why = f": {compact(best['why'])}" if best.get("why") else ""
+        page.fields([("explains it", Text.assemble(Text(_names(best["parsers"], 6), "bold"), Text(why)))], indent=4)
+
+
+def _alike(rows: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Results that split the trace in the same way, in every mode."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        streams = [(entry["chunking"], _split(entry)) for entry in row.get("stream") or []]
+        checks = sorted((row.get("checks") or {}).items())
+        key = repr((row["status"], _split(row.get("full") or {}), streams, checks, row.get("matches_recorded")))
+        groups.setdefault(key, []).append(row)
+    return list(groups.values())
+
+
+def _split(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (entry.get("reasoning"), entry.get("content"), entry.get("error"))
+
+
+def _group(page: Page, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str | Text, str | Text, str | Text]]:
+    """The whole-output split, then each streamed one that differs from it, with the chunkings that give it."""
+    row = rows[0]
+    full = row.get("full") or {}
+    names = Text(_names([row["parser"] for row in rows], 3), "bold")
+    streams: dict[tuple[Any, ...], tuple[Mapping[str, Any], list[str]]] = {}
+    for entry in row.get("stream") or []:
+        streams.setdefault(_split(entry), (entry, []))[1].append(str(entry["chunking"]))
+    same = streams.pop(_split(full), None)
+    how = f"whole output; streamed: {', '.join(same[1])}" if same else "whole output"
+    out: list[tuple[str | Text, str | Text, str | Text]] = [
+        (Text.assemble(names, styled(f"\n{how}", "dim")), split_text(full, page.limit), _status(row))
+    ]
+    out += [
+        (styled(f"  streamed: {', '.join(chunkings)}", "dim"), split_text(entry, page.limit), "")
+        for entry, chunkings in streams.values()
+    ]
+    return out
+
+
+def _status(row: Mapping[str, Any]) -> Text:
+    status = str(row["status"])
+    words = [_FAILED.get(name, name) for name, value in (row.get("checks") or {}).items() if value is False]
+    if row.get("reason"):
+        words.append(shortened(compact(row["reason"]), 80))
+    parts = [Text(status, {"ok": STYLE["pass"], "suspect": STYLE["warning"]}.get(status, STYLE["error"]))]
+    parts += [Text(word) for word in words]
+    matches = row.get("matches_recorded")
+    if matches is not None:
+        parts.append(Text("= recorded") if matches else Text("not as recorded", STYLE["warning"]))
+    if row.get("reasoning_tokens") is not None:
+        parts.append(styled(counted(int(row["reasoning_tokens"]), "reasoning token"), "dim"))
+    return Text("\n").join(parts)
+
+
+def _unsupported(page: Page, rows: Sequence[Mapping[str, Any]]) -> None:
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        reasons.setdefault(str(row.get("reason") or "no reason given"), []).append(row["parser"])
+    page.fields(
+        [("not run", styled(f"{_names(names, 3)}: {reason}", "dim")) for reason, names in reasons.items()], indent=4
+    )
+
+
+def _names(names: Sequence[str], most: int) -> str:
+    shown = ", ".join(map(visible, names[:most]))
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

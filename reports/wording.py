@@ -1,0 +1,127 @@
+"""Words and escapes that every report shares. Text of users, models and servers goes through `visible` before it is shown."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from ..checks.finding import Finding, Severity
+from ..checks.report import Report
+
+SEVERITY_WORD: Mapping[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_JOINERS = "\u200c\u200d"
+
+
+def visible(text: str) -> str:
+    """`text` with everything that could move a cursor, colour a terminal or reorder a line written as an escape.
+
+    Control and format characters, line separators and lone surrogates become `\\n`, `\\x1b`, `\\u202e`; the joiners inside
+    emoji and Indic words stay. The result is one line.
+    """
+    if text.isprintable():
+        return text
+    return "".join(_shown(char) for char in text)
+
+
+def _shown(char: str) -> str:
+    if char in _SHORT:
+        return _SHORT[char]
+    if char in _JOINERS or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return char
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def quoted(text: str | None, limit: int | None = 160) -> str:
+    """`"text"` on one line, at most `limit` characters of it (its head and its tail), `null` for None."""
+    return "null" if text is None else f'"{shortened(visible(text), limit)}"'
+
+
+def shortened(text: str, limit: int | None) -> str:
+    """At most `limit` characters: two thirds from the head, the rest from the tail, `…` between."""
+    if limit is None or len(text) <= limit:
+        return text
+    head = limit * 2 // 3
+    return f"{text[:head]}…{text[len(text) - (limit - head - 1) :]}"
+
+
+def compact(value: Any) -> str:
+    """A JSON value on one line; a plain string without its quotes."""
+    return visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True))
+
+
+def variant_name(variant: Mapping[str, Any]) -> str:
+    """`plain` for no kwargs, else `enable_thinking=false, reasoning_effort=low`."""
+    return ", ".join(f"{visible(key)}={compact(value)}" for key, value in variant.items()) or "plain"
+
+
+def subject_name(subject: Mapping[str, Any]) -> str:
+    """What a finding is about, such as `parser deepseek_r1, enable_thinking=false, multi_turn`; empty where nothing is named."""
+    parts = []
+    for key, value in subject.items():
+        if key == "variant" and isinstance(value, Mapping):
+            parts.append(f"{variant_name(value)} request" if not value else variant_name(value))
+        elif key == "conversation":
+            parts.append(compact(value))
+        else:
+            parts.append(f"{key} {compact(value)}")
+    return ", ".join(parts)
+
+
+def place(finding: Finding) -> str | None:
+    """`path:line:column`, or None for a finding without a place."""
+    where = finding.location
+    return f"{visible(where.path)}:{where.line}:{where.column}" if where else None
+
+
+def input_name(report: Report, finding: Finding | None = None) -> str:
+    """The file or model a finding without a place belongs to: its own trace, model or server, else what was examined."""
+    subject = finding.subject if finding else {}
+    model = report.facts.get("model")
+    named = (
+        subject.get("model") or subject.get("server") or (model.get("source") if isinstance(model, Mapping) else None)
+    )
+    return visible(str(named or report.facts.get("source") or report.command))
+
+
+def counted(number: int, word: str) -> str:
+    """`1 error`, `2 errors`."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def tally(report: Report) -> str:
+    """`1 error, 0 warnings, 4 notes, 2 suppressed`."""
+    summary = report.summary
+    words = [
+        counted(summary["error"], "error"),
+        counted(summary["warning"], "warning"),
+        counted(summary["info"], "note"),
+    ]
+    return ", ".join(words + ([f"{summary['suppressed']} suppressed"] if summary["suppressed"] else []))
+
+
+def verdict_line(report: Report) -> str:
+    """The last line of a report: the verdict, what it is made of, and what a stricter call would have said."""
+    words = [tally(report)]
+    skipped = [row.surface for row in report.coverage if row.status in ("partial", "skipped")]
+    if skipped:
+        words.append(f"not fully evaluated: {', '.join(map(visible, skipped))}")
+    below = report.verdict != "fail" and report.policy.fail_on == "error" and report.summary["warning"]
+    remarks = (
+        ["--fail-on warning would fail"] if below and any(_would_count(report, f) for f in report.findings) else []
+    )
+    if report.verdict == "incomplete" and report.exit_code == 0:
+        remarks.append("exit 0; --fail-on-incomplete makes it 1")
+    if report.counting and report.exit_code == 0:
+        remarks.append("exit 0 by --exit-zero")
+    tail = f" ({'; '.join(remarks)})" if remarks else ""
+    return f"{report.verdict.upper()}  {'; '.join(words)}{tail}"
+
+
+def _would_count(report: Report, finding: Finding) -> bool:
+    from dataclasses import replace
+
+    return replace(report.policy, fail_on="warning").counts(finding)
