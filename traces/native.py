@@ -1,0 +1,124 @@
+"""The project's own trace lines, `reasonctl.trace/1`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from .trace import Recorded, Segment, Trace, TraceDelta
+
+SCHEMA = "reasonctl.trace/1"
+_KEYS = frozenset(("schema", "id", "model", "request", "prompt", "output", "recorded"))
+
+
+class TraceFormError(ValueError):
+    """A value that calls itself a trace and is not one; the message says what is wrong with it."""
+
+
+def trace_of(value: Mapping[str, Any], *, path: str, line: int) -> Trace:
+    """The trace a `reasonctl.trace/1` object holds. Unknown keys are kept in `extra`.
+
+    Raises:
+        TraceFormError: a part has another type than the format says, or there is no output.
+    """
+    schema = value.get("schema", SCHEMA)
+    if schema != SCHEMA:
+        raise TraceFormError(f"schema {schema!r} is not {SCHEMA}")
+    prompt = _mapping(value, "prompt")
+    output = _mapping(value, "output")
+    recorded = _recorded(_mapping(value, "recorded"))
+    text = _text(output, "text", "output")
+    ids = _ids(output, "output")
+    deltas = _deltas(output)
+    texts = [delta.text for delta in deltas]
+    if text is None and texts and None not in texts:
+        text = "".join(part or "" for part in texts)
+    if ids is None and deltas and all(delta.token_ids is not None for delta in deltas):
+        ids = tuple(one for delta in deltas for one in delta.token_ids or ())
+    segments: tuple[Segment, ...] = ()
+    if text is None and ids is None:
+        if recorded is None or (recorded.reasoning is None and recorded.content is None):
+            raise TraceFormError("output holds none of text, token_ids and deltas")
+        parts: tuple[Segment, ...] = (("reasoning", recorded.reasoning or ""), ("content", recorded.content or ""))
+        segments = tuple(part for part in parts if part[1])
+    identity = value.get("id")
+    return Trace(
+        id=str(identity) if isinstance(identity, (str, int)) else f"{path}:{line}",
+        path=path,
+        line=line,
+        source="trace",
+        model=_text(value, "model", "trace"),
+        request=_mapping(value, "request"),
+        prompt_text=_text(prompt, "text", "prompt"),
+        prompt_ids=_ids(prompt, "prompt"),
+        output_text=text,
+        output_ids=ids,
+        deltas=deltas,
+        recorded=recorded,
+        segments=segments,
+        lossy=text is None and ids is None,
+        token_texts={d.token_ids[0]: d.text for d in deltas if d.text and d.token_ids and len(d.token_ids) == 1},
+        extra={key: one for key, one in value.items() if key not in _KEYS},
+    )
+
+
+def _recorded(value: Mapping[str, Any]) -> Recorded | None:
+    if not value:
+        return None
+    finish = _text(value, "finish_reason", "recorded")
+    stop = value.get("stop_reason")
+    calls = value.get("tool_calls")
+    return Recorded(
+        reasoning=_text(value, "reasoning", "recorded"),
+        content=_text(value, "content", "recorded"),
+        has_split="reasoning" in value or "content" in value,
+        parser=_text(value, "parser", "recorded"),
+        server=_text(value, "server", "recorded"),
+        tool_calls=tuple(calls) if isinstance(calls, list) else (),
+        finish_reason=finish,
+        stop_reason=stop if isinstance(stop, (str, int)) else None,
+        usage=_mapping(value, "usage"),
+        reasoning_field="reasoning" if value.get("reasoning") else None,
+    )
+
+
+def _deltas(output: Mapping[str, Any]) -> tuple[TraceDelta, ...]:
+    deltas = output.get("deltas")
+    if deltas is None:
+        return ()
+    if not isinstance(deltas, list):
+        raise TraceFormError("output.deltas is no list")
+    found: list[TraceDelta] = []
+    for delta in deltas:
+        if not isinstance(delta, dict):
+            raise TraceFormError("an entry of output.deltas is no object")
+        text, ids = _text(delta, "text", "output.deltas[]"), _ids(delta, "output.deltas[]")
+        if text is None and ids is None:
+            raise TraceFormError("an entry of output.deltas holds neither text nor token_ids")
+        found.append(TraceDelta(text, ids))
+    return tuple(found)
+
+
+def _mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    one = value.get(key)
+    if one is None:
+        return {}
+    if not isinstance(one, dict):
+        raise TraceFormError(f"{key} is no object")
+    return one
+
+
+def _text(value: Mapping[str, Any], key: str, where: str) -> str | None:
+    one = value.get(key)
+    if one is not None and not isinstance(one, str):
+        raise TraceFormError(f"{where}.{key} is no text")
+    return one
+
+
+def _ids(value: Mapping[str, Any], where: str) -> tuple[int, ...] | None:
+    ids = value.get("token_ids")
+    if ids is None:
+        return None
+    if not isinstance(ids, list) or not all(type(one) is int and one >= 0 for one in ids):
+        raise TraceFormError(f"{where}.token_ids is no list of token ids")
+    return tuple(ids)

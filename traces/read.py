@@ -1,0 +1,290 @@
+"""Traces out of a file, in whichever of the known formats it is; told apart by looking at the content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ..errors import InputError
+from .chunks import ChunkAssembler
+from .jq import JqError, compile_jq
+from .kinds import FOREIGN, foreign_kind, kind_of
+from .native import TraceFormError, trace_of
+from .source import Source, decodes, open_source
+from .sse import DONE, looks_like_sse, sse_values
+from .trace import BrokenLine, Trace
+from .values import Value, json_values
+from .vcr import Interaction, interactions, looks_like_cassette
+
+FORMATS = ("trace", "sse", "chunks", "response", "vcr", "text")
+"""The names `--from` takes: `reasonctl.trace/1`, server-sent events, JSON or JSON lines of chat chunks, whole
+chat completions, VCR cassettes, plain text."""
+
+
+def read_traces(
+    path: str,
+    *,
+    format: str | None = None,
+    jq: str | None = None,
+    watch: Callable[[int], None] | None = None,
+) -> Iterator[Trace | BrokenLine]:
+    """Every trace of a file, and every part of it that could not be read, in the order they stand there.
+
+    Args:
+        path: a file, plain or compressed with gzip or zstd; `-` is stdin.
+        format: one of FORMATS; None looks at the content.
+        jq: an expression that maps the file's JSON values to values of a known format.
+        watch: called with the number of bytes of the file read so far.
+
+    Raises:
+        InputError: the file cannot be read, is in a format that is not read, or holds no trace.
+    """
+    if format is not None and format not in FORMATS:
+        raise InputError(f"{format!r} is no format", source="--from", mend=f"use one of {', '.join(FORMATS)}")
+    program = compile_jq(jq) if jq is not None else None
+    with open_source(path, watch) as source:
+        name = format or ("chunks" if program else sniff(source))
+        items = _mapped(source, program) if program else _items(source, name, forced=format is not None)
+        first: BrokenLine | None = None
+        found = False
+        last = 1
+        for item in items:
+            if isinstance(item, BrokenLine):
+                first = first or item
+            found = found or isinstance(item, Trace)
+            last = item.line
+            yield item
+        if source.problem is not None:
+            broken = BrokenLine(path, last, source.problem)
+            first = first or broken
+            yield broken
+        if not found:
+            raise InputError(
+                f"no trace in it ({first.reason})" if first else "no trace in it",
+                source=path,
+                line=first.line if first else None,
+                mend=f"--from {'|'.join(FORMATS)} forces a format, --jq maps other JSON",
+            )
+
+
+def sniff(source: Source) -> str:
+    """The format of a source, by its first bytes. Raises InputError for an empty one and for one that is not read."""
+    head = source.head
+    start = head.lstrip("\ufeff \t\r\n\x1e")
+    if not start:
+        raise InputError("this is empty", source=source.name)
+    if looks_like_sse(start):
+        return "sse"
+    if looks_like_cassette(start):
+        return "vcr"
+    if start[0] not in "{[":
+        return "text"
+    if start.startswith("{") and start[1:].lstrip().startswith('"log"') and '"entries"' in start:
+        raise _refused(source.name, 1, "har")
+    for value in _first_values(start):
+        foreign = foreign_kind(value)
+        if foreign is not None:
+            raise _refused(source.name, 1, foreign)
+        kind = kind_of(value)
+        if kind is not None:
+            return {"chunk": "chunks", "cassette": "vcr", "error": "chunks"}.get(kind, kind)
+        return "chunks"
+    looks_cut = start.startswith(("[{", '{"', "{\n", "{ ", "[\n"))
+    return "chunks" if looks_cut else "text"
+
+
+def _first_values(text: str) -> Iterator[Any]:
+    """The first JSON value of a text that may be cut: a whole line, an element of an array, or the whole."""
+    decoder = json.JSONDecoder()
+    for candidate in (text, text[1:].lstrip() if text[0] == "[" else ""):
+        try:
+            value, _ = decoder.raw_decode(candidate)
+        except (json.JSONDecodeError, RecursionError):
+            continue
+        yield from value[:1] if isinstance(value, list) else [value]
+        return
+    for line in text.split("\n"):
+        if line.startswith("{"):
+            try:
+                yield json.loads(line)
+            except (json.JSONDecodeError, RecursionError):
+                continue
+            return
+
+
+def _items(source: Source, name: str, *, forced: bool) -> Iterator[Trace | BrokenLine]:
+    if name == "text":
+        yield _plain_text(source)
+    elif name == "vcr":
+        for item in interactions(source):
+            yield from _from_interaction(item, source.name) if isinstance(item, Interaction) else [item]
+    elif name == "sse":
+        yield from _Taker(source.name, "sse").all(sse_values(source.lines(), source.name))
+    else:
+        yield from _Taker(source.name, name, only=name if forced else None).all(json_values(source))
+
+
+def _plain_text(source: Source) -> Trace:
+    text = source.text.read()
+    if not decodes(text):
+        raise InputError("this is not UTF-8", source=source.name)
+    return _text_trace(text, source.name, 1)
+
+
+def _text_trace(text: str, path: str, line: int) -> Trace:
+    return Trace(id=f"{path}:{line}", path=path, line=line, source="text", output_text=text)
+
+
+def _mapped(source: Source, program: Callable[[Any], Iterator[Any]]) -> Iterator[Trace | BrokenLine]:
+    """What the jq expression makes of every value; texts it yields may be event streams, JSON or raw output."""
+    taker = _Taker(source.name, "chunks")
+    for item in json_values(source, open_arrays=False):
+        if isinstance(item, BrokenLine):
+            yield item
+            continue
+        line, value = item
+        try:
+            for result in program(value):
+                yield from _from_result(result, line, source.name, taker)
+        except JqError as error:
+            yield BrokenLine(source.name, line, f"--jq fails on this value ({error})")
+    yield from taker.end()
+
+
+def _from_result(result: Any, line: int, path: str, taker: _Taker) -> Iterator[Trace | BrokenLine]:
+    if isinstance(result, str):
+        if looks_like_sse(result) or kind_of(_parsed(result)) is not None:
+            yield from _from_body(result, line, path, {}, "chunks")
+        else:
+            yield _text_trace(result, path, line)
+    elif isinstance(result, list):
+        for element in result:
+            yield from taker.take(line, element)
+    else:
+        yield from taker.take(line, result)
+
+
+def _from_interaction(item: Interaction, path: str) -> Iterator[Trace | BrokenLine]:
+    yield from _from_body(item.body, item.line, path, item.request, "vcr")
+
+
+def _from_body(body: Any, line: int, path: str, request: Mapping[str, Any], name: str) -> Iterator[Trace | BrokenLine]:
+    """The traces of one answer: a stream as text, a parsed answer, or none where it is about something else."""
+    if isinstance(body, str) and looks_like_sse(body.lstrip()):
+        events = sse_values(((line, one) for one in body.splitlines()), path)
+        yield from _Taker(path, name, request=request, quiet=True).all(events)
+    elif isinstance(body, str) and "\n" in body.strip() and body.lstrip().startswith("{"):
+        lines = ((line, _parsed(one)) for one in body.splitlines() if one.strip())
+        yield from _Taker(path, name, request=request, quiet=True).all(lines)
+    else:
+        value = _parsed(body) if isinstance(body, str) else body
+        elements = value if isinstance(value, list) else [value]
+        yield from _Taker(path, name, request=request, quiet=True).all((line, element) for element in elements)
+
+
+class _Taker:
+    """Turns JSON values into traces, and says of those that are none what they are.
+
+    `only` refuses every other form (`--from`); `quiet` passes over values that are about something else, as a cassette
+    holds answers of every kind.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        *,
+        request: Mapping[str, Any] | None = None,
+        only: str | None = None,
+        quiet: bool = False,
+    ) -> None:
+        self._path = path
+        self._chunks = ChunkAssembler(path, source=name, request=request)
+        self._only = only
+        self._quiet = quiet
+        self._refused: set[str] = set()
+        self._took = False
+
+    def all(self, values: Iterable[Value | BrokenLine]) -> Iterator[Trace | BrokenLine]:
+        """The traces of all values, those still under way at the end included."""
+        for item in values:
+            if isinstance(item, BrokenLine):
+                yield item
+            else:
+                yield from self.take(*item)
+        yield from self.end()
+
+    def take(self, line: int, value: Any) -> Iterator[Trace | BrokenLine]:
+        if value is DONE:
+            yield from self._chunks.done()
+            return
+        kind = kind_of(value)
+        self._took = self._took or kind is not None
+        if kind == "response" and self._chunks.is_open(value):
+            kind = "chunk"  # the last chunk of a text completion carries its usage
+        if kind is not None and self._only not in (None, kind, f"{kind}s"):
+            yield self._broken(line, f"this is {_CALLED[kind]}, not what --from {self._only} names")
+        elif kind == "chunk":
+            yield from self._chunks.chunk(line, value)
+        elif kind == "response":
+            yield from self._chunks.response(line, value)
+        elif kind == "trace":
+            try:
+                yield trace_of(value, path=self._path, line=line)
+            except TraceFormError as error:
+                yield self._broken(line, f"this is no trace ({error})")
+        elif kind == "error":
+            yield self._broken(line, f"the server answered with an error ({_error_text(value)})")
+        elif kind == "cassette":
+            yield self._broken(line, "this is a cassette inside another format")
+        else:
+            yield from self._unknown(line, value)
+
+    def end(self) -> Iterator[Trace]:
+        yield from self._chunks.end()
+
+    def _unknown(self, line: int, value: Any) -> Iterator[BrokenLine]:
+        foreign = foreign_kind(value)
+        if foreign is not None and not self._took and not self._quiet:
+            raise _refused(self._path, line, foreign)
+        if foreign is not None:
+            if foreign not in self._refused:
+                self._refused.add(foreign)
+                yield self._broken(line, f"{FOREIGN[foreign]} is not read by this release")
+        elif not self._quiet:
+            yield self._broken(line, "this JSON is in no form that is read")
+
+    def _broken(self, line: int, reason: str) -> BrokenLine:
+        return BrokenLine(self._path, line, reason)
+
+
+_CALLED = {
+    "trace": "a reasonctl trace",
+    "chunk": "a chat chunk",
+    "response": "a whole chat completion",
+    "cassette": "a cassette",
+    "error": "an error",
+}
+
+
+def _refused(path: str, line: int, foreign: str) -> InputError:
+    return InputError(
+        f"{FOREIGN[foreign]} is not read by this release",
+        source=path,
+        line=line,
+        mend="record through the OpenAI chat API, or map it with --jq",
+    )
+
+
+def _error_text(value: Mapping[str, Any]) -> str:
+    error = value.get("error", value)
+    text = error.get("message") if isinstance(error, dict) else error
+    return " ".join(str(text or error).split())[:200]
+
+
+def _parsed(text: Any) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return text

@@ -1,0 +1,96 @@
+"""A recorded run of a model: what was asked, what came out, and how the server split it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Segment = tuple[Literal["reasoning", "content"], str]
+"""A piece of text and the field the server sent it in."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceDelta:
+    """One streamed delta as it was recorded. `text` or `token_ids` is None where the recording has only the other."""
+
+    text: str | None
+    token_ids: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the server made of the output.
+
+    `has_split` is true where the recording shows that a reasoning parser was at work (a reasoning field with text, or
+    a trace that states the split); a capture with nothing but content proves nothing of the kind. `reasoning_field` is
+    the name the reasoning came in (`reasoning`, `reasoning_content` or `content[].thinking`).
+    """
+
+    reasoning: str | None = None
+    content: str | None = None
+    has_split: bool = False
+    parser: str | None = None
+    server: str | None = None
+    tool_calls: tuple[Any, ...] = ()
+    finish_reason: str | None = None
+    stop_reason: str | int | None = None
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    reasoning_field: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One output of one model, whichever format it came in.
+
+    Args:
+        id: the trace's own id, the response's (with `#N` for a further choice), else `FILE:LINE`.
+        path: the file as the user named it.
+        line: 1-based line on which the trace starts.
+        source: the format it was read from (a name of `read.FORMATS`).
+        model: the model's name as recorded.
+        request: the chat-completion body, as far as it was recorded; empty where it was not.
+        output_text: the raw output; None where only ids, or only the split, were recorded.
+        output_ids: its token ids; None where they were not recorded.
+        deltas: the stream as it arrived; empty where the recording was no stream.
+        segments: for a recording that lost its markers, the texts in the order they arrived.
+        lossy: the markers are missing from the text. Token ids, with their tokenizer, bring them back.
+        token_texts: texts of single tokens that the recording shows, by id.
+        extra: keys of the recording that have no place above, kept as they were.
+    """
+
+    id: str
+    path: str
+    line: int
+    source: str
+    model: str | None = None
+    request: Mapping[str, Any] = field(default_factory=dict)
+    prompt_text: str | None = None
+    prompt_ids: tuple[int, ...] | None = None
+    output_text: str | None = None
+    output_ids: tuple[int, ...] | None = None
+    deltas: tuple[TraceDelta, ...] = ()
+    recorded: Recorded | None = None
+    segments: tuple[Segment, ...] = ()
+    lossy: bool = False
+    token_texts: Mapping[int, str] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the run ended, None where it is not known."""
+        return self.recorded.finish_reason if self.recorded else None
+
+    @property
+    def bare(self) -> bool:
+        """Nothing is known of the request: no messages, no prompt."""
+        return self.prompt_text is None and self.prompt_ids is None and not self.request.get("messages")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLine:
+    """A part of a file that could not be read; what stands around it was."""
+
+    path: str
+    line: int
+    reason: str

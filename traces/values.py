@@ -1,0 +1,213 @@
+"""JSON values out of a text, one at a time: JSON lines, one array, one pretty-printed object, or several in a row."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+from .source import Source, decodes
+from .trace import BrokenLine
+
+Value = tuple[int, Any]
+"""(1-based line on which the value starts, the value)."""
+
+_DECODER = json.JSONDecoder()
+_BLANK = re.compile(r"[ \t\r\n\ufeff\x1e]*")
+_WINDOW = 64 * 1024
+_LONGEST_TOKEN = 16
+"""Characters; no JSON token but a string is longer where it matters (`-Infinity`, an escape)."""
+
+
+def json_values(source: Source, *, open_arrays: bool = True) -> Iterator[Value | BrokenLine]:
+    """Every JSON value of a source, holding no more than one of them in memory.
+
+    A line that is no JSON among lines that are costs that line. An array at the top gives its elements, unless
+    `open_arrays` is false.
+    """
+    if _is_lines(source.head, whole=source.whole):
+        yield from _lines(source, open_arrays=open_arrays)
+    else:
+        yield from _run_of_values(source, open_arrays=open_arrays)
+
+
+def member_values(source: Source, names: frozenset[str]) -> Iterator[Value | BrokenLine]:
+    """The elements of the array that stands under one of `names` in the one object of a source, one at a time.
+
+    Raises nothing: what is no such object gives a BrokenLine.
+    """
+    window = _Window(source.text)
+    try:
+        if not window.take("{"):
+            raise window.error("expected an object")
+        while not window.take("}"):
+            key = window.value()
+            if not window.take(":"):
+                raise window.error("expected ':' after a key")
+            if key in names and window.take("["):
+                yield from _elements(window)
+            else:
+                window.value()
+            window.take(",")
+    except _NotJsonError as error:
+        yield BrokenLine(source.name, error.line, f"this is not JSON ({error})")
+
+
+def parse_line(source_name: str, number: int, text: str) -> Value | BrokenLine:
+    """One line as a JSON value, or why it is none."""
+    if not decodes(text):
+        return BrokenLine(source_name, number, "this line is not UTF-8")
+    try:
+        return number, json.loads(text)
+    except json.JSONDecodeError as error:
+        return BrokenLine(source_name, number, f"this line is not JSON ({error.msg} at column {error.colno})")
+    except RecursionError:
+        return BrokenLine(source_name, number, "this line is nested too deeply")
+
+
+def _is_lines(head: str, *, whole: bool) -> bool:
+    """Some unindented line of the head is a whole object, or an array followed by more: one value a line."""
+    lines = head.split("\n")
+    if not whole and len(lines) > 1:
+        lines.pop()  # cut by the head's end
+    full = [line for line in lines if line.strip()]
+    for line in full:
+        if line[0] == "{" or (line[0] == "[" and len(full) > 1):
+            try:
+                json.loads(line)
+            except (json.JSONDecodeError, RecursionError):
+                continue
+            return True
+    return len(full) > 1 and all(line[0] == "{" and len(line) > 1 for line in full)
+
+
+def _lines(source: Source, *, open_arrays: bool) -> Iterator[Value | BrokenLine]:
+    for number, line in source.lines():
+        text = line.strip(" \t\ufeff\x1e")
+        if not text:
+            continue
+        item = parse_line(source.name, number, text)
+        if isinstance(item, tuple) and isinstance(item[1], list) and open_arrays:
+            yield from ((number, element) for element in item[1])
+        else:
+            yield item
+
+
+def _run_of_values(source: Source, *, open_arrays: bool) -> Iterator[Value | BrokenLine]:
+    window = _Window(source.text)
+    lost = False
+    while not window.at_end():
+        try:
+            if lost and (window.take(",") or window.take("]")):
+                continue  # what is left of an array after a broken element
+            if open_arrays and window.take("["):
+                yield from _elements(window)
+            else:
+                line = window.line
+                yield line, window.value()
+        except _NotJsonError as error:
+            yield BrokenLine(source.name, error.line, f"this is not JSON ({error})")
+            lost = True
+            window.resume()
+
+
+def _elements(window: _Window) -> Iterator[Value]:
+    while not window.take("]"):
+        window.skip_blank()
+        line = window.line
+        yield line, window.value()
+        if not window.take(",") and not window.sees("]"):
+            raise window.error("expected ',' or ']'")
+
+
+class _NotJsonError(Exception):
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+class _Window:
+    """A moving piece of a text, read on only where the value at hand needs it."""
+
+    def __init__(self, text: TextIO) -> None:
+        self._text = text
+        self._buffer = ""
+        self._at = 0
+        self._ended = False
+        self.line = 1
+
+    def at_end(self) -> bool:
+        self.skip_blank()
+        return self._at >= len(self._buffer)
+
+    def skip_blank(self) -> None:
+        while True:
+            match = _BLANK.match(self._buffer, self._at)
+            end = match.end() if match else self._at
+            self._move(end)
+            if end < len(self._buffer) or not self._more():
+                return
+
+    def sees(self, mark: str) -> bool:
+        self.skip_blank()
+        return self._buffer.startswith(mark, self._at)
+
+    def take(self, mark: str) -> bool:
+        if self.sees(mark):
+            self._move(self._at + len(mark))
+            return True
+        return False
+
+    def value(self) -> Any:
+        """The value that starts here. Raises _NotJsonError where none does, or where it is cut."""
+        self.skip_blank()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._buffer, self._at)
+            except json.JSONDecodeError as error:
+                # A value that the window cuts fails at the cut, or at the start of the string that is cut. The window
+                # doubles, which keeps the whole linear.
+                cut = error.msg.startswith("Unterminated string") or error.pos >= len(self._buffer) - _LONGEST_TOKEN
+                if cut and self._more(max(_WINDOW, len(self._buffer) - self._at)):
+                    continue
+                raise self.error(error.msg, error.pos) from None
+            except RecursionError:
+                raise self.error("nested too deeply") from None
+            if end == len(self._buffer) and self._more():
+                continue  # a number may go on
+            if not decodes(self._buffer[self._at : end]):
+                message = self.error("not UTF-8")
+                self._move(end)
+                raise message
+            self._move(end)
+            return value
+
+    def error(self, message: str, position: int | None = None) -> _NotJsonError:
+        place = self._at if position is None else position
+        return _NotJsonError(message, self.line + self._buffer.count("\n", self._at, place))
+
+    def resume(self) -> None:
+        """Go on at the next line that starts like a value."""
+        while True:
+            place = self._buffer.find("\n", self._at)
+            self._move(place + 1 if place >= 0 else len(self._buffer))
+            if self._at >= len(self._buffer) and not self._more():
+                return
+            if place >= 0 and self._buffer[self._at] in "{[":
+                return
+
+    def _move(self, end: int) -> None:
+        self.line += self._buffer.count("\n", self._at, end)
+        self._at = end
+
+    def _more(self, size: int = _WINDOW) -> bool:
+        if self._ended:
+            return False
+        piece = self._text.read(size)
+        if not piece:
+            self._ended = True
+            return False
+        self._buffer = self._buffer[self._at :] + piece
+        self._at = 0
+        return True
