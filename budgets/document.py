@@ -1,0 +1,108 @@
+"""A small document (JSON, YAML, TOML) that remembers where each key and value stands and which keys came twice."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..checks.finding import Location
+from ..errors import InputError
+
+Scalar = None | bool | int | float | str
+Locate = Callable[[int], Location]
+"""From a character offset in some text to the place in the file the text came from."""
+MAX_DEPTH = 100
+"""Levels of nesting a document may have; a budget needs three."""
+MAX_NODES = 2_000_000
+"""Nodes a document may expand to: YAML aliases of aliases grow without bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One key of a mapping, the place of the key, and its value."""
+
+    key: str
+    location: Location
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value and its place. A mapping has `entries` (in the order given, duplicates included), a list has `items`."""
+
+    location: Location
+    scalar: Scalar = None
+    items: tuple[Node, ...] | None = None
+    entries: tuple[Entry, ...] | None = None
+
+    @property
+    def is_scalar(self) -> bool:
+        return self.items is None and self.entries is None
+
+    def get(self, key: str) -> Entry | None:
+        """The entry that wins under this key, as every reader has it: the last one."""
+        return next((entry for entry in reversed(self.entries or ()) if entry.key == key), None)
+
+    def fields(self) -> Mapping[str, Entry]:
+        """The winning entry of every key, in the order of their first appearance."""
+        return {entry.key: entry for entry in self.entries or ()}
+
+    def plain(self) -> Any:
+        """The value as plain Python data."""
+        if self.entries is not None:
+            return {key: entry.value.plain() for key, entry in self.fields().items()}
+        if self.items is not None:
+            return [item.plain() for item in self.items]
+        return self.scalar
+
+    def walk(self, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Entry]]:
+        """Every entry of every mapping below this node, with the keys that lead to it (its own last)."""
+        for entry in self.entries or ():
+            yield (*path, entry.key), entry
+            yield from entry.value.walk((*path, entry.key))
+        for index, item in enumerate(self.items or ()):
+            yield from item.walk((*path, f"[{index}]"))
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """A key given twice in one mapping: `first` is the one that loses."""
+
+    path: tuple[str, ...]
+    first: Location
+    last: Location
+    lost: Any
+    kept: Any
+
+
+def duplicates(node: Node, path: tuple[str, ...] = ()) -> Iterator[Duplicate]:
+    """Every key that its own mapping holds more than once, with the first and the last place."""
+    seen: dict[str, list[Entry]] = {}
+    for entry in node.entries or ():
+        seen.setdefault(entry.key, []).append(entry)
+    for key, entries in seen.items():
+        if len(entries) > 1:
+            first, last = entries[0], entries[-1]
+            yield Duplicate((*path, key), first.location, last.location, first.value.plain(), last.value.plain())
+        for entry in entries:
+            yield from duplicates(entry.value, (*path, key))
+    for index, item in enumerate(node.items or ()):
+        yield from duplicates(item, (*path, f"[{index}]"))
+
+
+def locator(text: str, path: str, *, line: int = 1, column: int = 1) -> Locate:
+    """Places in `text`, whose first character stands at `line`:`column` of the file `path`."""
+    starts = [0] + [index + 1 for index, char in enumerate(text) if char == "\n"]
+
+    def locate(offset: int) -> Location:
+        row = bisect_right(starts, offset) - 1
+        return Location(path, line + row, offset - starts[row] + (column if row == 0 else 1))
+
+    return locate
+
+
+def refuse(message: str, place: Location, *, mend: str | None = None) -> InputError:
+    """The error for input that cannot be read at this place."""
+    return InputError(message, source=place.path, line=place.line, column=place.column, mend=mend)

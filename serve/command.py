@@ -1,0 +1,221 @@
+"""A serve command: what will be started, with every flag and the place it stands at."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..budgets.document import Entry, Locate, Node, refuse
+from ..budgets.json_text import read_json
+from ..checks.finding import Location
+from ..errors import InputError
+from ..parsers.target import Target
+
+Product = Literal["vllm", "slimserve"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """One flag. `name` has dashes and no leading ones (`default-chat-template-kwargs.enable_thinking`).
+
+    A flag that stands alone has no value. `dynamic` values hold a variable that only the shell knows.
+    """
+
+    name: str
+    value: str | None
+    location: Location
+    dynamic: bool = False
+    value_locate: Locate | None = field(default=None, repr=False, compare=False)
+    """From an offset in `value` to its place; None where the source knows only the flag's place."""
+
+    def at(self, offset: int) -> Location:
+        """Where this character of the value stands, as near as is known."""
+        return self.value_locate(offset) if self.value_locate is not None else self.location
+
+
+@dataclass(frozen=True)
+class ServeCommand:
+    """What will be started. `flags` holds the winning one of every name: the last on the command line.
+
+    `target` is the server's own evidence of what it is, None where there is none. `model` is None where the command has
+    none or takes it from a variable. `name` tells several servers apart.
+    """
+
+    product: Product
+    model: str | None
+    flags: Mapping[str, Flag]
+    env: Mapping[str, str]
+    location: Location
+    target: Target | None = None
+    name: str = "vllm"
+
+    def text(self, flag: str) -> str | None:
+        """The flag's value, None without the flag. Raises InputError where only a running shell would know it."""
+        found = self.flags.get(flag)
+        if found is None:
+            return None
+        if found.dynamic:
+            raise refuse(
+                f"--{flag} takes {found.value!r}, which only the running shell knows",
+                found.location,
+                mend="write the value itself into the command",
+            )
+        return found.value
+
+    def document(self, flag: str) -> Node | None:
+        """A JSON-valued flag with the places of its keys: `--flag '{...}'`, or any number of `--flag.key value`.
+
+        Dotted flags become one object that replaces the plain one, as in vLLM (utils/argparse_utils.py, 0.33.0).
+
+        Raises:
+            InputError: the value is no JSON object.
+        """
+        dotted = [found for name, found in self.flags.items() if name.startswith(f"{flag}.")]
+        if dotted:
+            return _merged(flag, [(found, self.text(found.name)) for found in dotted])
+        text = self.text(flag)
+        if text is None:
+            return None
+        found = self.flags[flag]
+        node = read_json(text, found.at)
+        if node.entries is None:
+            raise refuse(f"--{flag} takes a JSON object", found.at(0), mend="write '{...}'")
+        return node
+
+    def json(self, flag: str) -> dict[str, Any] | None:
+        """A JSON-valued flag as plain data, dotted flags merged; None without it. Raises as `document` does."""
+        node = self.document(flag)
+        return None if node is None else dict(node.plain())
+
+    def on(self, flag: str) -> bool:
+        """Whether a flag that stands alone is given, and not taken back by a later `--no-` form."""
+        given = [name for name in self.flags if name in (flag, f"no-{flag}")]
+        return bool(given) and given[-1] == flag
+
+    def place(self, flag: str) -> Location:
+        """Where a flag (or the first dotted form of it) stands; the command's own place without it."""
+        found = self.flags.get(flag) or next((f for n, f in self.flags.items() if n.startswith(f"{flag}.")), None)
+        return found.location if found is not None else self.location
+
+    @property
+    def reasoning_parser(self) -> str | None:
+        """The parser's name; `none` (0.33.0) and an empty name are None."""
+        name = self.text("reasoning-parser")
+        return None if name in (None, "", "none") else name
+
+    @property
+    def tool_call_parser(self) -> str | None:
+        return self.text("tool-call-parser")
+
+    @property
+    def enable_auto_tool_choice(self) -> bool:
+        return self.on("enable-auto-tool-choice")
+
+    @property
+    def chat_template(self) -> str | None:
+        """A path or the template's text itself."""
+        return self.text("chat-template")
+
+    @property
+    def default_chat_template_kwargs(self) -> dict[str, Any] | None:
+        return self.json("default-chat-template-kwargs")
+
+    @property
+    def override_generation_config(self) -> dict[str, Any] | None:
+        return self.json("override-generation-config")
+
+    @property
+    def reasoning_config(self) -> dict[str, Any] | None:
+        return self.json("reasoning-config")
+
+    @property
+    def effort_map(self) -> dict[str, str] | None:
+        """`--reasoning-effort-map`: effort names to the names the template gets (vllm 0.33.0)."""
+        given = self.json("reasoning-effort-map")
+        if given is not None and not all(isinstance(value, str) for value in given.values()):
+            raise refuse(
+                "--reasoning-effort-map must map reasoning efforts to strings",
+                self.place("reasoning-effort-map"),
+                mend='write {"high": "xhigh"}',
+            )
+        return given
+
+    @property
+    def max_model_len(self) -> int | None:
+        """Tokens of prompt and output together; None where it is not given or left to vLLM (`auto`, -1)."""
+        for flag in ("max-model-len", "ctx") if self.product == "slimserve" else ("max-model-len",):
+            text = self.text(flag)
+            if text is not None and text.lower() not in ("auto", "-1"):
+                try:
+                    return human_int(text)
+                except ValueError:
+                    raise refuse(
+                        f"--{flag} takes a number, not {text!r}", self.place(flag), mend="write 32768 or 32K"
+                    ) from None
+        return None
+
+    @property
+    def runner(self) -> Literal["v1", "v2"] | None:
+        """The model runner that the environment forces; None leaves it to the server."""
+        value = self.env.get("VLLM_USE_V2_MODEL_RUNNER", "").strip()
+        return "v1" if value == "0" else "v2" if value == "1" else None
+
+
+_UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def human_int(text: str) -> int:
+    """`32768`, `32k` (thousands) or `32K` (1024s), as vLLM reads them (utils/argparse_utils.py). Raises ValueError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgGtT])", text.strip())
+    if match is None:
+        return int(text)
+    number, unit = match.groups()
+    return int(number) * _UNITS[unit] if unit.isupper() else int(float(number) * _UNITS[unit])
+
+
+def _merged(flag: str, dotted: list[tuple[Flag, str | None]]) -> Node:
+    """One object out of `--flag.a.b value` flags; a later value for the same key replaces the earlier one."""
+    entries: list[Entry] = []
+    for found, text in dotted:
+        keys = found.name[len(flag) + 1 :].split(".")
+        value = _dotted_value(found, text or "", as_list=keys[-1].endswith("+"))
+        for key in reversed(keys[1:]):
+            value = Node(found.location, entries=(Entry(key.removesuffix("+"), found.location, value),))
+        entries = _with(entries, Entry(keys[0].removesuffix("+"), found.location, value))
+    return Node(dotted[0][0].location, entries=tuple(entries))
+
+
+def _with(entries: list[Entry], new: Entry) -> list[Entry]:
+    """`entries` with `new` merged in: objects under the same key grow together, anything else is replaced."""
+    old = next((entry for entry in entries if entry.key == new.key), None)
+    if old is None:
+        return [*entries, new]
+    value = new.value
+    if old.value.entries is not None and value.entries is not None:
+        grown = list(old.value.entries)
+        for entry in value.entries:
+            grown = _with(grown, entry)
+        value = Node(old.value.location, entries=tuple(grown))
+    elif old.value.items is not None and value.items is not None:
+        value = Node(old.value.location, items=(*old.value.items, *value.items))
+    return [Entry(new.key, new.location, value) if entry is old else entry for entry in entries]
+
+
+def _dotted_value(found: Flag, text: str, *, as_list: bool) -> Node:
+    """JSON where it is JSON, a number with a unit (`80g`), else the text itself."""
+    if as_list:
+        return Node(found.at(0), items=tuple(Node(found.at(0), scalar=part) for part in text.split(",")))
+    try:
+        json.loads(text)
+    except ValueError:
+        try:
+            return Node(found.at(0), scalar=human_int(text))
+        except ValueError:
+            return Node(found.at(0), scalar=text)
+    try:
+        return read_json(text, found.at)
+    except InputError:
+        return Node(found.at(0), scalar=text)
