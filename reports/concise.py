@@ -1,4 +1,4 @@
-"""`--format concise`: one line a finding, `path:line:column: severity RULE slug [where]: message; hint`, for editors and logs."""
+"""`--format concise`: a line a finding, `path:line:column: severity RULE slug [where]: message; hint`."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _WIDTH = 100
 
 
 def write(report: Report, outputs: Sequence[tuple[str, Path | None]], *, verbose: bool, quiet: bool) -> None:
-    """Write `report` once per (format, file); None and `-` are stdout. Raises InputError for a file that cannot be written."""
+    """Write `report` in each (format, file or None for stdout). Raises InputError for a file it cannot write."""
     for name, path in outputs:
         if path is None or str(path) == "-":
             to_stdout(render(report, name, verbose=verbose, quiet=quiet, stream=sys.stdout))
@@ -41,7 +41,7 @@ def render(
 
 
 def colour(stream: TextIO | None) -> bool:
-    """Colour codes belong on terminals only, and not where NO_COLOR (https://no-color.org) or TERM=dumb forbids them."""
+    """Colour codes are for terminals only, and not where NO_COLOR (https://no-color.org) or TERM=dumb forbids them."""
     if stream is None or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return stream.isatty()

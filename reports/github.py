@@ -12,8 +12,8 @@ _COMMAND: dict[Severity, str] = {"error": "error", "warning": "warning", "info":
 def render(report: Report) -> str:
     """One annotation a finding, most severe first (a step shows ten of each kind), then the verdict as a plain line.
 
-    Escapes follow GitHub's toolkit (`packages/core/src/command.ts`): `%`, carriage return and newline everywhere, and in
-    properties `:` and `,` as well.
+    Escapes follow GitHub's toolkit (`packages/core/src/command.ts`): `%`, carriage return and newline everywhere, and
+    in properties `:` and `,` as well.
     """
     lines = [_annotation(report, finding) for finding in report.findings if finding.suppressed is None]
     return "\n".join([*lines, f"reasonctl {report.command}: {verdict_line(report)}"]) + "\n"

@@ -14,7 +14,7 @@ _SEVERITY: dict[Severity, str] = {"error": "critical", "warning": "minor", "info
 
 
 def render(report: Report) -> str:
-    """A JSON list with an entry for every finding that is not suppressed; fingerprints are made unique within the list."""
+    """A JSON list with an entry for every finding that is not suppressed; fingerprints are unique within the list."""
     seen: Counter[str] = Counter()
     entries: list[dict[str, Any]] = []
     for finding in report.findings:

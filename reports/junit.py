@@ -1,4 +1,4 @@
-"""`--format junit`: a suite per command and input, a case per subject, failing where a finding counts towards the exit code."""
+"""`--format junit`: a suite per input, a case per subject, failing where a finding counts towards the exit code."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ class _Case:
 
 
 def render(report: Report) -> str:
-    """The report as `testsuites`. What was looked at without a finding is a passing case, so that a green run is not empty.
+    """The report as `testsuites`. What was looked at without a finding is a passing case: a green run is not empty.
 
-    A finding that does not count (below `--fail-on`, low confidence, suppressed) never fails its case; it is told in `system-out`.
+    A finding that does not count (below `--fail-on`, low confidence, suppressed) never fails its case; `system-out`
+    tells it.
     """
     suites = _suites(report)
     root = ElementTree.Element("testsuites", name="reasonctl")

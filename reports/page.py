@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.padding import Padding
@@ -27,12 +27,14 @@ STYLE: Mapping[str, str] = {
     "head": "bold",
 }
 """Styles by meaning. Every one of them is also told in words."""
+_ROOMY = 80
+"""Columns from which on a table may keep columns unwrapped."""
 
 Cell = str | Text
 
 
 class Page:
-    """Collects lines for a terminal of `width` columns. Plain strings are escaped with `visible`; Text objects come styled."""
+    """Collects lines for a terminal of `width` columns. Plain strings are escaped by `visible`; Text comes styled."""
 
     def __init__(self, *, width: int, colour: bool, verbose: bool = False) -> None:
         self.width = width
@@ -74,12 +76,20 @@ class Page:
             self._print(grid, indent)
 
     def table(
-        self, head: Sequence[str], rows: Iterable[Sequence[Cell]], *, indent: int = 2, right: Sequence[int] = ()
+        self,
+        head: Sequence[str],
+        rows: Iterable[Sequence[Cell]],
+        *,
+        indent: int = 2,
+        right: Sequence[int] = (),
+        keep: Sequence[int] = (),
     ) -> None:
-        """A table without lines. `right` are the columns to align at the right."""
+        """A table without lines. `right` are the columns to align at the right, `keep` those not to wrap."""
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=STYLE["dim"], show_header=any(head))
         for index, title in enumerate(head):
-            table.add_column(Text(title), justify="right" if index in right else "left", overflow="fold")
+            justify: Literal["left", "right"] = "right" if index in right else "left"
+            roomy = index in keep and self.width >= _ROOMY
+            table.add_column(Text(title), justify=justify, overflow="fold", no_wrap=roomy)
         for row in rows:
             table.add_row(*map(styled, row))
         if table.row_count:

@@ -18,7 +18,7 @@ _LEVEL: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "
 
 
 def render(report: Report) -> str:
-    """One run. Every result has a file and a line, so that code scanning shows it; what was not looked at is a notification."""
+    """One run. Every result has a file and a line, so that code scanning shows it; coverage gaps are notifications."""
     from .. import __version__
 
     known = all_rules()

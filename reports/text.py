@@ -1,4 +1,4 @@
-"""`--format text`: what a person reads on a terminal. 40 to 110 columns, understood without colour, last line = verdict."""
+"""`--format text`: for a person at a terminal. 40 to 110 columns, understood without colour, last line = verdict."""
 
 from __future__ import annotations
 

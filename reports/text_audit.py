@@ -89,7 +89,7 @@ def _marker(marker: Mapping[str, Any]) -> str:
 
 
 def _history(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """`reasoning, reasoning_content: kept in a tool loop, dropped on the next user turn`, fields with one fate together."""
+    """`reasoning: kept in a tool loop, dropped on the next user turn`, fields with one fate together."""
     fates: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         fates.setdefault((row["tool_loop"], row["next_user_turn"]), []).append(row["field"])

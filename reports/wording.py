@@ -1,4 +1,4 @@
-"""Words and escapes that every report shares. Text of users, models and servers goes through `visible` before it is shown."""
+"""Words and escapes that every report shares. Text of users, models and servers is shown through `visible` only."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _JOINERS = "\u200c\u200d"
 def visible(text: str) -> str:
     """`text` with everything that could move a cursor, colour a terminal or reorder a line written as an escape.
 
-    Control and format characters, line separators and lone surrogates become `\\n`, `\\x1b`, `\\u202e`; the joiners inside
-    emoji and Indic words stay. The result is one line.
+    Control and format characters, line separators and lone surrogates become `\\n`, `\\x1b`, `\\u202e`; the joiners
+    inside emoji and Indic words stay. The result is one line.
     """
     if text.isprintable():
         return text
@@ -59,7 +59,7 @@ def variant_name(variant: Mapping[str, Any]) -> str:
 
 
 def subject_name(subject: Mapping[str, Any]) -> str:
-    """What a finding is about, such as `parser deepseek_r1, enable_thinking=false, multi_turn`; empty where nothing is named."""
+    """What a finding is about: `parser deepseek_r1, enable_thinking=false, multi_turn`; empty for no subject."""
     parts = []
     for key, value in subject.items():
         if key == "variant" and isinstance(value, Mapping):
@@ -78,7 +78,7 @@ def place(finding: Finding) -> str | None:
 
 
 def input_name(report: Report, finding: Finding | None = None) -> str:
-    """The file or model a finding without a place belongs to: its own trace, model or server, else what was examined."""
+    """What a finding without a place belongs to: its own model or server, else what was examined."""
     subject = finding.subject if finding else {}
     model = report.facts.get("model")
     named = (
