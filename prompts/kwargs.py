@@ -1,4 +1,4 @@
-"""The chat-template kwargs a request really has: what vLLM makes of the request, the server's defaults and the effort field."""
+"""The chat-template kwargs a request really has: what vLLM makes of its own, the server's defaults and the effort."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ LONE_TEMPLATE_TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<
 
 @dataclass(frozen=True)
 class Template:
-    """One chat template. `origin` is the file or key it stands in, `name` is `default` unless the model names several."""
+    """One chat template. `origin` is the file it stands in, `name` is `default` unless the model names several."""
 
     text: str
     origin: str
@@ -41,7 +41,8 @@ class Model:
 
     `template` is the one a plain request is rendered with, `templates` holds all that were found (named ones, and the
     copy that a `chat_template.jinja` hides). `tokenizer_problem` says why there is no usable tokenizer. `code_prompt`
-    says why no template has a say: the server builds this model's prompts by code.
+    says why no template has a say: the server builds this model's prompts by code. `unreadable` lists (file, reason) of
+    broken files that the rest was read without. `revision` is the commit that a hub id resolved to.
     """
 
     source: str
@@ -58,9 +59,11 @@ class Model:
     tokenizer_config: Mapping[str, Any] = field(default_factory=dict)
     special_tokens: Mapping[str, str] = field(default_factory=dict)
     eos_ids: frozenset[int] = frozenset()
+    unreadable: tuple[tuple[str, str], ...] = ()
+    revision: str | None = None
 
     def template_for(self, *, tools: bool) -> Template | None:
-        """The template a request uses: `tool_use`, where the model names one and the request offers tools, else `template`.
+        """The template a request uses: `tool_use`, where the model has one and the request offers tools, else the default.
 
         Source: transformers 5.24, `PreTrainedTokenizerBase.get_chat_template`.
         """
@@ -74,7 +77,7 @@ def load_model(spec: str, *, chat_template: Path | None = None) -> Model:
     """Read the model that a `--model` value names.
 
     Args:
-        spec: a folder, a hub id with optional `@REVISION`, a lone `.jinja` or `tokenizer_config.json`, or `fixture:NAME`.
+        spec: a folder, a hub id with optional `@REVISION`, a lone `.jinja` or `tokenizer_config.json`, `fixture:NAME`.
         chat_template: a file whose template replaces the model's own (`--chat-template`).
 
     Raises:
@@ -99,6 +102,7 @@ def load_model(spec: str, *, chat_template: Path | None = None) -> Model:
         raise InputError(
             "no such file or folder",
             source=spec,
-            mend="give a model folder, a hub id (owner/name), a chat_template.jinja, a tokenizer_config.json or fixture:NAME",
+            mend="give a model folder, a hub id (owner/name), a chat_template.jinja, a tokenizer_config.json"
+            " or fixture:NAME",
         )
     return folder.with_template(model, chat_template) if chat_template is not None else model

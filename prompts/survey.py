@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..parsers.markers import STATE_MARKERS, MarkerPair
 from ..parsers.target import Target
-from .model import Model
+from .conversations import SENTINEL, Conversation, conversations
+from .kwargs import EFFORTS, variant_kwargs
+from .model import Model, Template
+from .render import Limits, Rendered, Renderer, RenderError, RenderRequest
+from .state import prompt_state, region_start
+
+SWITCHES: tuple[tuple[str, Any, Any], ...] = (("enable_thinking", False, True), ("thinking", False, True))
+"""(kwarg, off value, on value) of the switches that servers and clients know by name; always tried."""
+
+_OFF_WORDS = ("disabled", "off", "none", "no_think", "non-thinking", "chat")
+_ON_WORDS = ("enabled", "on", "adaptive", "auto", "think", "thinking")
 
 
 @dataclass(frozen=True)
@@ -17,8 +29,8 @@ class PromptState:
     `kwargs` are the effective kwargs (what the parser gets). `tail` is the prompt's end from the last block's first
     marker on, or, without a marker, what stands after the last message. `after` is all text behind the last message's
     own text. `tokens_after_open` counts tokens behind an open marker, 0 where none is open, None without a tokenizer.
-    `error_kind` is a `RenderError.kind`, `error_line` a 1-based line of the template, `refused_by_template` says that the
-    template called `raise_exception` itself.
+    `error_kind` is a `RenderError.kind`, `error_line` a 1-based line of the template, `refused_by_template` says that
+    the template called `raise_exception` itself.
     """
 
     conversation: str
@@ -51,9 +63,11 @@ class PromptState:
 
 @dataclass(frozen=True)
 class Survey:
-    """Every prompt state of one model. `reads` are the kwargs its template reads, `compared` the values it compares them with.
+    """Every prompt state of one model.
 
-    `switches` are (kwarg, off value, on value) of the thinking switches the template reads.
+    `reads` are the kwargs its template reads, `compared` the values it compares them with. `switches` are (kwarg, off
+    value, on value) of the thinking switches the template reads. `markers` is the pair that stands in the user's text
+    of the marker conversations. No states: the model has no template, or its prompts are built by code.
     """
 
     model: Model
@@ -62,11 +76,14 @@ class Survey:
     variants: tuple[Mapping[str, Any], ...] = ()
     states: tuple[PromptState, ...] = ()
     switches: tuple[tuple[str, Any, Any], ...] = ()
+    markers: MarkerPair = STATE_MARKERS[0]
 
     def get(self, conversation: str, variant: Mapping[str, Any]) -> PromptState | None:
         """The state of this conversation under this variant, None where it was not tried."""
-        wanted = dict(variant)
-        return next((s for s in self.states if s.conversation == conversation and dict(s.variant) == wanted), None)
+        for state in self.states:
+            if state.conversation == conversation and same_variant(state.variant, variant):
+                return state
+        return None
 
 
 def survey(
@@ -77,6 +94,223 @@ def survey(
     effort_map: Mapping[str, str] | None = None,
     extra_variants: Sequence[Mapping[str, Any]] = (),
     parser_moves: Callable[[Mapping[str, Any]], Hashable] | None = None,
+    user_markers: MarkerPair | None = None,
+    limits: Limits = Limits(),  # noqa: B008  (frozen)
 ) -> Survey:
-    """Render every conversation under every variant and read the states."""
-    raise NotImplementedError
+    """Render every conversation under every variant and read the states.
+
+    Args:
+        model: without a template, or with prompts built by code, the survey has no states.
+        target: the server whose way of deriving kwargs holds; all modelled ones share vLLM 0.33.0's.
+        default_kwargs: the server's `--default-chat-template-kwargs`.
+        effort_map: the server's `--reasoning-effort-map`.
+        extra_variants: variants that real requests use, tried too.
+        parser_moves: what a parser makes of effective kwargs; an effort that moves only the parser stays a variant.
+        user_markers: the markers a user types and a continued message starts with; by default the first that the
+            template itself writes.
+        limits: what rendering may use.
+    """
+    template = model.template
+    if template is None or model.code_prompt is not None:
+        return Survey(model)
+    markers = user_markers or _markers_of(template)
+    sentinel = SENTINEL
+    while any(sentinel in other.text for other in (template, *model.templates)):
+        sentinel += "x"
+    run = _Run(model, conversations(markers.start, markers.end, sentinel), sentinel, default_kwargs, effort_map, limits)
+    try:
+        base = _base_variants(run.reads, run.compared, extra_variants)
+        efforts = [{"reasoning_effort": effort} for effort in EFFORTS]
+        states = run.states([*base, *efforts])
+    finally:
+        run.close()
+    kept = base + [effort for effort in efforts if _moves(states, effort, parser_moves)]
+    shown = tuple(state for state in states if any(same_variant(state.variant, variant) for variant in kept))
+    return Survey(
+        model=model,
+        reads=run.reads,
+        compared=run.compared,
+        variants=tuple(kept),
+        states=shown,
+        switches=_switches(run.reads, run.compared),
+        markers=markers,
+    )
+
+
+def special_tokens(model: Model) -> Mapping[str, str]:
+    """The special tokens a template renders with; the tokenizer's class is asked only for one that no file names."""
+    texts = [template.text for template in (model.template, *model.templates) if template is not None]
+    read = {name for text in texts for name in re.findall(r"\b(?:bos|eos|pad|unk|sep|cls|mask)_token\b", text)}
+    if model.tokenizer is None or not (read - model.special_tokens.keys() - model.tokenizer_config.keys()):
+        return model.special_tokens
+    built = model.tokenizer.check()
+    return {**(built.special_tokens or {}), **model.special_tokens}
+
+
+def same_variant(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
+    """Equal as JSON: `true` and `1` are two values."""
+    return one.keys() == two.keys() and all(type(one[k]) is type(two[k]) and one[k] == two[k] for k in one)
+
+
+class _Run:
+    """The renderers of one survey: one for the plain template and, where the model names one, one for tools."""
+
+    def __init__(
+        self,
+        model: Model,
+        talks: Sequence[Conversation],
+        sentinel: str,
+        default_kwargs: Mapping[str, Any] | None,
+        effort_map: Mapping[str, str] | None,
+        limits: Limits,
+    ) -> None:
+        self._model = model
+        self._talks = talks
+        self._sentinel = sentinel
+        self._default_kwargs = default_kwargs
+        self._effort_map = effort_map
+        tokens = special_tokens(model)
+        self._renderers: dict[str, Renderer] = {}
+        try:
+            for tools in (False, True):
+                template = model.template_for(tools=tools)
+                if template is not None and template.sha256 not in self._renderers:
+                    renderer = Renderer(template, special_tokens=tokens, limits=limits)
+                    self._renderers[template.sha256] = renderer
+        except BaseException:
+            self.close()
+            raise
+        self.reads = frozenset().union(*(renderer.reads for renderer in self._renderers.values()))
+        self.compared: dict[str, tuple[Any, ...]] = {}
+        for renderer in self._renderers.values():
+            for name, values in renderer.compared.items():
+                known = self.compared.get(name, ())
+                self.compared[name] = known + tuple(v for v in values if not _holds(known, v))
+
+    def states(self, variants: Sequence[Mapping[str, Any]]) -> list[PromptState]:
+        """The states of every conversation under each variant, in that order; one batch for each template."""
+        jobs = [(variant, self._kwargs(variant), talk) for variant in variants for talk in self._talks]
+        results: dict[int, Rendered] = {}
+        for digest, renderer in self._renderers.items():
+            mine = [index for index, job in enumerate(jobs) if self._digest(job[2]) == digest]
+            requests = [_request(jobs[index][2], jobs[index][1]) for index in mine]
+            results.update(zip(mine, renderer.render_all(requests), strict=True))
+        return [self._state(*job, results[index]) for index, job in enumerate(jobs)]
+
+    def close(self) -> None:
+        for renderer in self._renderers.values():
+            renderer.close()
+
+    def _digest(self, talk: Conversation) -> str:
+        template = self._model.template_for(tools=talk.tools is not None)
+        return template.sha256 if template is not None else ""
+
+    def _kwargs(self, variant: Mapping[str, Any]) -> dict[str, Any]:
+        return variant_kwargs(variant, default_kwargs=self._default_kwargs, effort_map=self._effort_map)
+
+    def _state(
+        self, variant: Mapping[str, Any], kwargs: Mapping[str, Any], talk: Conversation, result: Rendered
+    ) -> PromptState:
+        if result.text is None:
+            error = result.error or RenderError("crashed", "no result")
+            return PromptState(
+                conversation=talk.name,
+                variant=variant,
+                kwargs=kwargs,
+                state="error",
+                error=error.message,
+                error_kind=error.kind,
+                error_line=error.line,
+                refused_by_template=error.by_template,
+            )
+        prompt = result.text
+        start = region_start(prompt, self._sentinel)
+        read = prompt_state(prompt, start)
+        ids, after_open = self._tokens(prompt, read.marker_end if read.state == "open" else None)
+        return PromptState(
+            conversation=talk.name,
+            variant=variant,
+            kwargs=kwargs,
+            state=read.state,
+            marker=read.marker,
+            tail=read.tail,
+            after=prompt[start:],
+            tokens_after_open=after_open,
+            prompt=prompt,
+            token_ids=ids,
+        )
+
+    def _tokens(self, prompt: str, open_end: int | None) -> tuple[tuple[int, ...] | None, int | None]:
+        """The prompt's ids, and how many tokens end behind character `open_end` (0 where nothing is open)."""
+        if self._model.tokenizer is None:
+            return None, None
+        ids, ends = self._model.tokenizer.encode_with_ends(prompt)
+        return tuple(ids), 0 if open_end is None else sum(end > open_end for end in ends)
+
+
+def _request(talk: Conversation, kwargs: Mapping[str, Any]) -> RenderRequest:
+    return RenderRequest(
+        messages=talk.messages,
+        tools=talk.tools,
+        kwargs=kwargs,
+        add_generation_prompt=not talk.continues,
+        continue_final_message=talk.continues,
+    )
+
+
+def _markers_of(template: Template) -> MarkerPair:
+    """The first pair of markers the template itself writes; `<think>` where it writes none."""
+    for wanted in (lambda pair: pair.start in template.text, lambda pair: pair.end in template.text):
+        for pair in STATE_MARKERS:
+            if wanted(pair):
+                return pair
+    return STATE_MARKERS[0]
+
+
+def _base_variants(
+    reads: frozenset[str], compared: Mapping[str, Sequence[Any]], extra: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Everything always tried, the values other kwargs are compared with, and what real requests use; no doubles."""
+    wanted: list[Mapping[str, Any]] = [{}]
+    wanted += [{name: value} for name, off, on in SWITCHES for value in (on, off)]
+    apart = {"reasoning_effort", *(name for name, _, _ in SWITCHES)}
+    wanted += [{name: value} for name in sorted(reads - apart) for value in compared.get(name, ())]
+    wanted += [dict(variant) for variant in extra]
+    kept: list[Mapping[str, Any]] = []
+    for variant in wanted:
+        if not any(same_variant(variant, other) for other in kept):
+            kept.append(variant)
+    return kept
+
+
+def _moves(
+    states: Sequence[PromptState],
+    effort: Mapping[str, Any],
+    parser_moves: Callable[[Mapping[str, Any]], Hashable] | None,
+) -> bool:
+    """Whether an effort changes a prompt, or what the parser makes of its kwargs, against the plain request."""
+    plain = [state for state in states if not state.variant]
+    moved = [state for state in states if same_variant(state.variant, effort)]
+    if any((a.prompt, a.state, a.error) != (b.prompt, b.state, b.error) for a, b in zip(plain, moved, strict=True)):
+        return True
+    return parser_moves is not None and parser_moves(plain[0].kwargs) != parser_moves(moved[0].kwargs)
+
+
+def _switches(reads: frozenset[str], compared: Mapping[str, Sequence[Any]]) -> tuple[tuple[str, Any, Any], ...]:
+    """The thinking switches the template reads, with the values that turn it off and on."""
+    found = [switch for switch in SWITCHES if switch[0] in reads]
+    for name in sorted(reads):
+        values = [value for value in compared.get(name, ()) if isinstance(value, str)]
+        if name.startswith("thinking_") and values:
+            off = [word for word in _OFF_WORDS if word in values]
+            on = [word for word in _ON_WORDS if word in values]
+            if off or on:
+                found.append((name, off[0] if off else None, on[0] if on else None))
+    return tuple(found)
+
+
+def _holds(values: Sequence[Any], value: Any) -> bool:
+    return any(type(value) is type(other) and value == other for other in values)
+
+
+__all__ = ["PromptState", "Survey", "same_variant", "special_tokens", "survey"]

@@ -1,0 +1,255 @@
+"""Reads a model from files on disk: a Hugging Face folder, a shipped fixture, a lone template or tokenizer config."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.resources
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from . import tokenizer as tokenizers_room
+from .model import LONE_TEMPLATE_TOKENS, Kind, Model, Template
+
+TEMPLATE_FILE = "chat_template.jinja"
+NAMED_TEMPLATES = "additional_chat_templates"
+CONFIG_FILE = "tokenizer_config.json"
+SPECIAL_TOKEN_NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
+
+_RENDERED_BY_CODE = {
+    "DeepseekV32ForCausalLM": "vLLM renders DeepSeek-V3.2 with its own encoder",
+    "DeepseekV4ForCausalLM": "vLLM renders DeepSeek-V4 with its own encoder",
+    "DeepseekV4ForConditionalGeneration": "vLLM renders DeepSeek-V4 with its own encoder",
+    "DeepseekV41ForCausalLM": "vLLM renders DeepSeek-V4.1 with its own encoder",
+    "KimiK3ForConditionalGeneration": "vLLM renders Kimi-K3 with its own encoder",
+    "InklingForCausalLM": "vLLM renders Inkling with its own encoder",
+    "InklingForConditionalGeneration": "vLLM renders Inkling with its own encoder",
+}
+"""Architectures whose template, if there is one, has no say. Source: vLLM 0.33.0, config/model.py, default tokenizer modes."""
+
+_CODE_BY_TYPE = {
+    "deepseek_v32": "DeepseekV32ForCausalLM",
+    "deepseek_v4": "DeepseekV4ForCausalLM",
+    "deepseek_v41": "DeepseekV41ForCausalLM",
+    "kimi_k3": "KimiK3ForConditionalGeneration",
+}
+
+
+def read_folder(path: Path, *, source: str, kind: Kind = "folder") -> Model:
+    """The model in a Hugging Face folder; weights are not needed, and missing parts are said to be missing.
+
+    Raises:
+        InputError: nothing in the folder belongs to a model, or a template or the tokenizer's configuration is unreadable.
+    """
+    unreadable: list[tuple[str, str]] = []
+    config = _optional_json(path / "config.json", unreadable)
+    generation = _optional_json(path / "generation_config.json", unreadable)
+    tokenizer_config = _json_file(path / CONFIG_FILE) if (path / CONFIG_FILE).is_file() else {}
+    legacy_tokens = _optional_json(path / "special_tokens_map.json", unreadable)
+    templates = _templates(path, tokenizer_config)
+    default = _default(templates)
+    if not (config or tokenizer_config or templates or tokenizers_room.vocabulary_files(path)):
+        raise InputError(
+            "holds no model files (config.json, tokenizer.json, tokenizer_config.json, chat_template.jinja)",
+            source=source,
+            mend="give the folder of a Hugging Face snapshot",
+        )
+    special_tokens = _special_tokens(tokenizer_config, legacy_tokens)
+    loaded, problem = tokenizers_room.load(
+        path,
+        tokenizer_config=tokenizer_config,
+        special_tokens=special_tokens,
+        chat_template=default.text if default else None,
+        expected_size=_text_config(config, "vocab_size"),
+    )
+    return Model(
+        source=source,
+        kind=kind,
+        path=path,
+        model_type=config.get("model_type"),
+        architectures=tuple(config.get("architectures") or ()),
+        template=default,
+        templates=tuple(templates),
+        tokenizer=loaded,
+        tokenizer_problem=problem,
+        code_prompt=_code_prompt(path, config, default),
+        generation_config=generation,
+        tokenizer_config=tokenizer_config,
+        special_tokens=special_tokens,
+        eos_ids=_eos_ids(loaded, special_tokens, generation, config),
+        unreadable=tuple(unreadable),
+    )
+
+
+def read_fixture(spec: str) -> Model:
+    """The shipped model that `fixture:NAME` names. Raises InputError, listing the names, for an unknown one."""
+    name = spec.removeprefix("fixture:")
+    shelf = importlib.resources.files("reasonctl.fixtures") / "models"
+    names = sorted(entry.name for entry in shelf.iterdir() if entry.is_dir()) if shelf.is_dir() else []
+    if name not in names:
+        raise InputError("there is no such fixture", source=spec, mend=f"the fixtures are {', '.join(names)}")
+    return read_folder(Path(str(shelf / name)), source=spec, kind="fixture")
+
+
+def read_lone_file(path: Path, *, source: str) -> Model:
+    """A model that is only a template or a `tokenizer_config.json`; there is no tokenizer then."""
+    problem = "a lone file has no tokenizer"
+    if path.suffix in (".jinja", ".jinja2", ".j2"):
+        template = Template(read_text(path), origin=path.name, path=path)
+        return Model(
+            source=source,
+            kind="template",
+            path=path,
+            template=template,
+            templates=(template,),
+            tokenizer_problem=problem,
+            special_tokens=LONE_TEMPLATE_TOKENS,
+        )
+    if path.suffix == ".json":
+        config = _json_file(path)
+        templates = list(_templates_in_config(config, path))
+        if templates or "tokenizer_class" in config:
+            return Model(
+                source=source,
+                kind="tokenizer_config",
+                path=path,
+                template=_default(templates),
+                templates=tuple(templates),
+                tokenizer_problem=problem,
+                tokenizer_config=config,
+                special_tokens=_special_tokens(config, {}),
+            )
+    raise InputError(
+        "is neither a chat template (.jinja) nor a tokenizer_config.json", source=source, mend="give the model's folder"
+    )
+
+
+def with_template(model: Model, path: Path) -> Model:
+    """The model as `--chat-template` makes it: the file's template stands in for all of its own."""
+    template = Template(read_text(path), origin=path.name, path=path)
+    return dataclasses.replace(model, template=template, templates=(template,))
+
+
+def read_text(path: Path) -> str:
+    """A UTF-8 file. Raises InputError that names the byte or the reason."""
+    try:
+        return path.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"byte {error.start} is not UTF-8", source=str(path), mend="save the file as UTF-8") from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source=str(path)) from None
+
+
+def _templates(path: Path, tokenizer_config: Mapping[str, Any]) -> list[Template]:
+    """Every template of the folder; of two with one name the first is the one that counts.
+
+    Source: transformers 5.24, tokenization_utils_base.py `_from_pretrained`: template files replace the whole
+    `chat_template` of the configuration.
+    """
+    found: list[Template] = []
+    if (path / TEMPLATE_FILE).is_file():
+        found.append(Template(read_text(path / TEMPLATE_FILE), TEMPLATE_FILE, path=path / TEMPLATE_FILE))
+    for file in sorted((path / NAMED_TEMPLATES).glob("*.jinja")):
+        found.append(Template(read_text(file), f"{NAMED_TEMPLATES}/{file.name}", name=file.stem, path=file))
+    found.extend(_templates_in_config(tokenizer_config, path / CONFIG_FILE))
+    legacy = path / "chat_template.json"
+    if legacy.is_file():
+        text = _json_file(legacy).get("chat_template")
+        if isinstance(text, str):
+            found.append(Template(text, legacy.name, path=legacy))
+    return found
+
+
+def _templates_in_config(config: Mapping[str, Any], path: Path) -> Iterator[Template]:
+    value = config.get("chat_template")
+    if isinstance(value, str):
+        yield Template(value, CONFIG_FILE, path=path)
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            if not isinstance(entry, dict) or not isinstance(entry.get("template"), str):
+                raise InputError(f"chat_template[{index}] has no text under 'template'", source=str(path))
+            yield Template(entry["template"], CONFIG_FILE, name=str(entry.get("name", "default")), path=path)
+    elif isinstance(value, dict):
+        for name, text in value.items():
+            if isinstance(text, str):
+                yield Template(text, CONFIG_FILE, name=name, path=path)
+
+
+def _default(templates: list[Template]) -> Template | None:
+    """The template of a plain request. Named template files without a default one leave a model without any."""
+    files = [template for template in templates if template.origin.endswith(".jinja")]
+    for template in files or templates:
+        if template.name == "default":
+            return template
+    return None
+
+
+def _special_tokens(config: Mapping[str, Any], legacy: Mapping[str, Any]) -> dict[str, str]:
+    """The named special tokens, as templates see them. A token is a string or `{"content": ...}`."""
+    tokens: dict[str, str] = {}
+    for name in SPECIAL_TOKEN_NAMES:
+        value = config[name] if name in config else legacy.get(name)
+        text = value.get("content") if isinstance(value, dict) else value
+        if isinstance(text, str):
+            tokens[name] = text
+    return tokens
+
+
+def _eos_ids(
+    loaded: tokenizers_room.Tokenizer | None,
+    special_tokens: Mapping[str, str],
+    generation: Mapping[str, Any],
+    config: Mapping[str, Any],
+) -> frozenset[int]:
+    """The ids that end a run: the tokenizer's, and the generation config's (made from config.json where it is missing)."""
+    listed = generation.get("eos_token_id") if generation else _text_config(config, "eos_token_id")
+    ids = {value for value in (listed if isinstance(listed, list) else [listed]) if isinstance(value, int)}
+    own = special_tokens.get("eos_token")
+    if loaded is not None and own is not None and own in loaded.vocab:
+        ids.add(loaded.vocab[own])
+    return frozenset(ids)
+
+
+def _text_config(config: Mapping[str, Any], key: str) -> Any:
+    """A value of config.json; multimodal models keep it under `text_config`."""
+    inner = config.get("text_config")
+    return config.get(key, inner.get(key) if isinstance(inner, dict) else None)
+
+
+def _code_prompt(path: Path, config: Mapping[str, Any], default: Template | None) -> str | None:
+    """Why no template decides this model's prompts, None where one does."""
+    architectures = list(config.get("architectures") or ()) or [_CODE_BY_TYPE.get(str(config.get("model_type")), "")]
+    for architecture in architectures:
+        if architecture in _RENDERED_BY_CODE:
+            return _RENDERED_BY_CODE[architecture]
+    mistral = (path / "tekken.json").is_file() or any(path.glob("tokenizer.model.v*"))
+    # vLLM takes mistral-common where the repository also has Mistral's own weight files; params.json goes with those.
+    own_format = (path / "params.json").is_file() or any(path.glob("consolidated*.safetensors"))
+    if mistral and (own_format or default is None):
+        return "mistral-common renders this model (tekken.json)"
+    if config.get("model_type") == "gpt_oss" and default is None:
+        return "openai-harmony renders gpt-oss, and the folder has no template that repeats it"
+    return None
+
+
+def _optional_json(path: Path, unreadable: list[tuple[str, str]]) -> dict[str, Any]:
+    """A JSON object, {} where the file is missing; one that is broken is noted and the rest of the folder is read."""
+    try:
+        return _json_file(path) if path.is_file() else {}
+    except InputError as error:
+        unreadable.append((str(path), error.message))
+        return {}
+
+
+def _json_file(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg}", source=str(path), line=error.lineno, column=error.colno) from None
+    except RecursionError:
+        raise InputError("nested too deeply", source=str(path)) from None
+    if not isinstance(value, dict):
+        raise InputError("holds no JSON object", source=str(path))
+    return value
