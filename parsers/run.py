@@ -1,0 +1,230 @@
+"""Runs one parser over one output, in full and streamed in every chunking asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from . import build
+from .base import ParserModel, ParserRaisedError, ParserUnsupportedError, Vocabulary
+from .feed import Chunking, Piece, RawDelta, chunk, parse_chunking, recut, text_deltas, text_pieces
+from .feed import pieces as decode
+from .target import Target
+
+TOKEN = Chunking("tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class ModeResult:
+    """What one mode gave: the texts as the parser returned them, of a stream the sum of its deltas (None: none came)."""
+
+    chunking: str | None
+    """None: in full, not streamed."""
+    reasoning: str | None
+    content: str | None
+    deltas: int
+    """Messages that reached the client; 0 in full."""
+    error: str | None = None
+    """The class name of what vLLM raises in this mode; the texts are None then."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParserRun:
+    """One parser's results on one output."""
+
+    parser: str
+    full: ModeResult
+    stream: tuple[ModeResult, ...]
+    reasoning_tokens: int | None
+    """What usage would report after the full run; None where it raised."""
+    unsupported: str | None = None
+    """Why this parser cannot be run here."""
+    error: str | None = None
+    """The message of the first exception."""
+
+
+class Output:
+    """What a model generated, as a server would feed it to a parser; made once, fed to any number of parsers.
+
+    Give ids where they are known: their text is then made by the tokenizer. Without ids, `text` (or the texts of
+    `deltas`) is tokenized whole and is itself what the parser sees.
+
+    Args:
+        vocabulary: the model's tokenizer.
+        ids: generated token ids.
+        text: the output's text, used where there are no ids.
+        deltas: the recorded deltas, each with text, ids or both.
+        made: pieces already at hand, for a tokenizer that is only known through the trace; they count as they are.
+        prompt_ids: the prompt's ids; None where the prompt is unknown.
+        stop_ids: end-of-sequence ids of model and request, where the run may have ended on one.
+        stop: the request's stop strings. Streamed text then lags as the server's does.
+        skip_special_tokens: what the request or the generation config says; None: the server's default, true.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        *,
+        ids: Sequence[int] | None = None,
+        text: str | None = None,
+        deltas: Sequence[RawDelta] | None = None,
+        made: Sequence[Piece] | None = None,
+        prompt_ids: Sequence[int] | None = None,
+        stop_ids: frozenset[int] = frozenset(),
+        stop: Sequence[str] = (),
+        skip_special_tokens: bool | None = None,
+    ) -> None:
+        if ids is None and made is None and deltas and all(delta.ids or not delta.text for delta in deltas):
+            ids = [token_id for delta in deltas for token_id in delta.ids]
+        self.prompt_ids = prompt_ids
+        self._vocabulary = vocabulary
+        self._ids = ids
+        self._text = text if text is not None else "".join(delta.text for delta in deltas or ())
+        self._deltas = None if deltas is None else tuple(deltas)
+        self._stop_ids = stop_ids
+        self._stop = tuple(text for text in stop if text)
+        self._skip = skip_special_tokens is not False
+        self._made: dict[bool, list[Piece]] = {}
+        self._recorded: dict[bool, list[RawDelta]] = {}
+        if made is not None:
+            self._made = {True: list(made), False: list(made)}
+
+    def pieces(self, skip: bool | None = None) -> list[Piece]:
+        """The output's pieces under a parser that sets `skip_special_tokens` to `skip`; None: the parser leaves it."""
+        decided = self._skip if skip is None else skip
+        if decided not in self._made:
+            self._made[decided] = self._make(decided)
+        return self._made[decided]
+
+    def deltas(self, chunking: Chunking, skip: bool | None = None) -> Sequence[RawDelta]:
+        """The deltas of one chunking. `recorded` of an output that was recorded without deltas is one a token."""
+        found = self.pieces(skip)
+        if chunking.kind == "recorded":
+            if self._deltas is not None:
+                return self._as_recorded(self._skip if skip is None else skip, found)
+            chunking = TOKEN
+        if self._stop and chunking == TOKEN:
+            chunking = Chunking("holdback", max(map(len, self._stop)) - 1)
+        return list(chunk(found, chunking))
+
+    def _as_recorded(self, decided: bool, found: list[Piece]) -> list[RawDelta]:
+        if decided not in self._recorded:
+            recorded = self._deltas or ()
+            known = any(delta.ids for delta in recorded)
+            self._recorded[decided] = (
+                recut(found, recorded) if known else text_deltas(self._vocabulary, [delta.text for delta in recorded])
+            )
+        return self._recorded[decided]
+
+    def _make(self, skip: bool) -> list[Piece]:
+        if self._ids is None:
+            return text_pieces(self._vocabulary, self._text)
+        return decode(
+            self._vocabulary,
+            self._ids,
+            prompt_ids=self.prompt_ids,
+            skip_special_tokens=skip,
+            stop_ids=self._stop_ids,
+            stop=self._stop,
+        )
+
+
+def run_parser(
+    name: str,
+    vocabulary: Vocabulary,
+    kwargs: Mapping[str, Any] | None,
+    output: Output | None = None,
+    *,
+    prompt_ids: Sequence[int] | None = None,
+    ids: Sequence[int] | None = None,
+    pieces: Sequence[Piece] | None = None,
+    text: str | None = None,
+    deltas: Sequence[RawDelta] | None = None,
+    stop_ids: frozenset[int] = frozenset(),
+    stop: Sequence[str] = (),
+    skip_special_tokens: bool | None = None,
+    chunkings: Sequence[Chunking | str] = (TOKEN,),
+    request_kwargs: Mapping[str, Any] | None = None,
+    target: Target | None = None,
+) -> ParserRun:
+    """Put an output to a parser: in full, and streamed in each chunking. Each mode has a fresh parser, as a request has.
+
+    Args:
+        name: a name the target registers.
+        vocabulary: the model's tokenizer.
+        kwargs: the effective chat-template kwargs.
+        output: what was generated; without it, the arguments up to `skip_special_tokens` make it, as in `Output`
+            (`pieces` is its `made`). One output given to many parsers is decoded once.
+        chunkings: the streams to run, as `Chunking` or in the words of the command line.
+        request_kwargs: the `chat_template_kwargs` the client itself sent; None: `kwargs`.
+        target: the server to judge by.
+
+    Raises:
+        InputError: the target registers no such name, or a chunking is none.
+    """
+    given = output or Output(
+        vocabulary,
+        ids=ids,
+        text=text,
+        deltas=deltas,
+        made=pieces,
+        prompt_ids=prompt_ids,
+        stop_ids=stop_ids,
+        stop=stop,
+        skip_special_tokens=skip_special_tokens,
+    )
+    streams = [parse_chunking(chunking) if isinstance(chunking, str) else chunking for chunking in chunkings]
+    raised: list[str] = []
+
+    def fresh() -> ParserModel:
+        return build(name, vocabulary, kwargs, request_kwargs=request_kwargs, target=target)
+
+    def attempt(chunking: Chunking | None, run: Callable[[ParserModel], ModeResult]) -> ModeResult:
+        try:
+            return run(fresh())
+        except ParserRaisedError as error:
+            raised.append(str(error))
+            return ModeResult(None if chunking is None else str(chunking), None, None, 0, error.exception)
+
+    counted: list[int] = []
+
+    def in_full(model: ParserModel) -> ModeResult:
+        found = given.pieces(model.skip_special_tokens)
+        all_ids = [piece.id for piece in found if piece.id is not None]
+        model.begin(given.prompt_ids, streaming=False)
+        split = model.split("".join(piece.text for piece in found), all_ids)
+        counted.append(model.count_reasoning_tokens(all_ids))
+        return ModeResult(None, split.reasoning, split.content, 0)
+
+    try:
+        full = attempt(None, in_full)
+        stream = tuple(
+            attempt(chunking, lambda model, chunking=chunking: _streamed(model, given, chunking))
+            for chunking in streams
+        )
+    except ParserUnsupportedError as error:
+        return ParserRun(name, ModeResult(None, None, None, 0), (), None, unsupported=str(error))
+    return ParserRun(name, full, stream, counted[0] if counted else None, error=raised[0] if raised else None)
+
+
+def _streamed(model: ParserModel, output: Output, chunking: Chunking) -> ModeResult:
+    deltas = output.deltas(chunking, model.skip_special_tokens)
+    model.begin(output.prompt_ids, streaming=True)
+    reasoning: list[str] = []
+    content: list[str] = []
+    sent = 0
+    for number, delta in enumerate(deltas, 1):
+        message = model.feed(delta.text, delta.ids, finished=number == len(deltas))
+        if message is None:
+            continue
+        sent += 1
+        if message.reasoning is not None:
+            reasoning.append(message.reasoning)
+        if message.content is not None:
+            content.append(message.content)
+    return ModeResult(str(chunking), _whole(reasoning), _whole(content), sent)
+
+
+def _whole(texts: list[str]) -> str | None:
+    return "".join(texts) if texts else None
