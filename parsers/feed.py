@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any, Literal
@@ -13,6 +13,8 @@ from .assumed import AssumedVocabulary
 from .base import Vocabulary
 
 Kind = Literal["recorded", "whole", "tokens", "char", "random", "holdback"]
+_PLAIN: Mapping[str, Kind] = {"recorded": "recorded", "whole": "whole", "char": "char"}
+_NUMBERED: Mapping[str, Kind] = {"random": "random", "holdback": "holdback"}
 _RANDOM_MOST = 8
 """Tokens in the largest delta of a `random` chunking."""
 
@@ -53,10 +55,10 @@ def parse_chunking(text: str) -> Chunking:
         return Chunking("tokens")
     if kind.isascii() and kind.isdigit() and int(kind) > 0 and not number:
         return Chunking("tokens", int(kind))
-    if kind in ("recorded", "whole", "char") and ":" not in text:
-        return Chunking(kind)
-    if kind in ("random", "holdback") and number.isascii() and number.isdigit():
-        return Chunking(kind, int(number))
+    if kind in _PLAIN and ":" not in text:
+        return Chunking(_PLAIN[kind])
+    if kind in _NUMBERED and number.isascii() and number.isdigit():
+        return Chunking(_NUMBERED[kind], int(number))
     raise InputError(
         f"{text!r} is no chunking",
         source="--chunking",

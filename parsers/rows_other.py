@@ -133,14 +133,14 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
             stripped=("<|start|>assistant", "<|eot|>", "<|message|>"),
             needs_start_in_output=True,
             reads_prompt_stream=True,
-            counting=counting,
+            counting="none" if name == "muse_glimmer" else "header",
             architectures=architectures,
             quirks=("cost grows with the output", "a thinking budget is refused", *quirks),
         )
-        for name, since, counting, architectures, quirks in (
-            ("muse", "0.33", "header", ("muse-spark", "muse_spark"), ()),
-            ("muse_glimmer", "0.28", "none", ("muse-glimmer",), ("a subclass of muse since 0.33",)),
-            ("musespark1x", "0.33", "header", ("muse-spark-1",), ("another name of muse",)),
+        for name, since, architectures, quirks in (
+            ("muse", "0.33", ("muse-spark", "muse_spark"), ()),
+            ("muse_glimmer", "0.28", ("muse-glimmer",), ("a subclass of muse since 0.33",)),
+            ("musespark1x", "0.33", ("muse-spark-1",), ("another name of muse",)),
         )
     ),
     ParserRow(

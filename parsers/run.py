@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ TOKEN = Chunking("tokens")
 
 @dataclass(frozen=True, slots=True)
 class ModeResult:
-    """What one mode gave: the texts as the parser returned them, of a stream the sum of its deltas (None: none came)."""
+    """What one mode gave: texts as the parser returned them, of a stream the sum of its deltas (None: none came)."""
 
     chunking: str | None
     """None: in full, not streamed."""
@@ -148,7 +148,7 @@ def run_parser(
     request_kwargs: Mapping[str, Any] | None = None,
     target: Target | None = None,
 ) -> ParserRun:
-    """Put an output to a parser: in full, and streamed in each chunking. Each mode has a fresh parser, as a request has.
+    """Put an output to a parser: in full, and streamed in each chunking. Each mode has a parser of its own.
 
     Args:
         name: a name the target registers.
@@ -175,37 +175,35 @@ def run_parser(
         skip_special_tokens=skip_special_tokens,
     )
     streams = [parse_chunking(chunking) if isinstance(chunking, str) else chunking for chunking in chunkings]
+    tokens: int | None = None
     raised: list[str] = []
 
-    def fresh() -> ParserModel:
-        return build(name, vocabulary, kwargs, request_kwargs=request_kwargs, target=target)
-
-    def attempt(chunking: Chunking | None, run: Callable[[ParserModel], ModeResult]) -> ModeResult:
+    def attempt(chunking: Chunking | None) -> ModeResult:
+        nonlocal tokens
         try:
-            return run(fresh())
+            model = build(name, vocabulary, kwargs, request_kwargs=request_kwargs, target=target)
+            if chunking is not None:
+                return _streamed(model, given, chunking)
+            result, tokens = _in_full(model, given)
         except ParserRaisedError as error:
             raised.append(str(error))
             return ModeResult(None if chunking is None else str(chunking), None, None, 0, error.exception)
-
-    counted: list[int] = []
-
-    def in_full(model: ParserModel) -> ModeResult:
-        found = given.pieces(model.skip_special_tokens)
-        all_ids = [piece.id for piece in found if piece.id is not None]
-        model.begin(given.prompt_ids, streaming=False)
-        split = model.split("".join(piece.text for piece in found), all_ids)
-        counted.append(model.count_reasoning_tokens(all_ids))
-        return ModeResult(None, split.reasoning, split.content, 0)
+        return result
 
     try:
-        full = attempt(None, in_full)
-        stream = tuple(
-            attempt(chunking, lambda model, chunking=chunking: _streamed(model, given, chunking))
-            for chunking in streams
-        )
+        full = attempt(None)
+        stream = tuple(map(attempt, streams))
     except ParserUnsupportedError as error:
         return ParserRun(name, ModeResult(None, None, None, 0), (), None, unsupported=str(error))
-    return ParserRun(name, full, stream, counted[0] if counted else None, error=raised[0] if raised else None)
+    return ParserRun(name, full, stream, tokens, error=raised[0] if raised else None)
+
+
+def _in_full(model: ParserModel, output: Output) -> tuple[ModeResult, int]:
+    found = output.pieces(model.skip_special_tokens)
+    ids = [piece.id for piece in found if piece.id is not None]
+    model.begin(output.prompt_ids, streaming=False)
+    split = model.split("".join(piece.text for piece in found), ids)
+    return ModeResult(None, split.reasoning, split.content, 0), model.count_reasoning_tokens(ids)
 
 
 def _streamed(model: ParserModel, output: Output, chunking: Chunking) -> ModeResult:
