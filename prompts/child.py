@@ -1,8 +1,8 @@
-"""The process in which chat templates are compiled, read and rendered. `prompts.sandbox` starts it and never imports it.
+"""The process in which chat templates are compiled, read and rendered; `prompts.sandbox` starts it.
 
 It imports transformers once, then forks a worker for each template: a worker that runs out of time or memory, or
-crashes, costs that one template. Standard input is a Unix socket that carries one JSON object a message, and with `fork` the
-worker's own socket. At its end (the parent is gone, however it went) every worker is killed.
+crashes, costs that one template. Standard input is a Unix socket that carries one JSON object a message, and with
+`fork` the worker's own socket. At its end (the parent is gone, however it went) every worker is killed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 def _reap(pid: int, *, own_end: bool) -> int:
-    """The worker's exit status. `own_end`: its socket is closed, so it is ending; it gets a second to do so by itself."""
+    """The worker's exit status. `own_end`: its socket is closed, so it gets a second to end by itself."""
     for _ in range(100 if own_end else 0):
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:
@@ -205,7 +205,7 @@ def _explained(error: Exception) -> dict[str, Any]:
 
 
 def _die_with(parent: int) -> None:
-    """Linux: the kernel kills this worker when the process that forked it is gone. Elsewhere the end of `main` does."""
+    """Linux: the kernel kills this worker when the process that forked it is gone. Elsewhere `main`'s end does."""
     if sys.platform == "linux":
         import ctypes
 

@@ -52,8 +52,8 @@ def conversations(start: str, end: str, sentinel: str = SENTINEL) -> tuple[Conve
     """One of each name of NAMES.
 
     Args:
-        start: the start marker that `user_start_marker` puts into the user's text and `continue_final_message` begins with.
-        end: the end marker that `user_end_marker` puts into the user's text.
+        start: the start marker in the user's text of `user_start_marker`, and before the thought that is continued.
+        end: the end marker in the user's text of `user_end_marker`.
         sentinel: ends the last message's own text, or the last user text before a message that is continued.
 
     An assistant's reasoning goes in under both names vLLM gives it, tool-call arguments as an object

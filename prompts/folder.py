@@ -27,7 +27,7 @@ _RENDERED_BY_CODE = {
     "InklingForCausalLM": "vLLM renders Inkling with its own encoder",
     "InklingForConditionalGeneration": "vLLM renders Inkling with its own encoder",
 }
-"""Architectures whose template, if there is one, has no say. Source: vLLM 0.33.0, config/model.py, default tokenizer modes."""
+"""Architectures whose template, if any, has no say. Source: vLLM 0.33.0, config/model.py, default tokenizer modes."""
 
 _CODE_BY_TYPE = {
     "deepseek_v32": "DeepseekV32ForCausalLM",
@@ -41,7 +41,7 @@ def read_folder(path: Path, *, source: str, kind: Kind = "folder") -> Model:
     """The model in a Hugging Face folder; weights are not needed, and missing parts are said to be missing.
 
     Raises:
-        InputError: nothing in the folder belongs to a model, or a template or the tokenizer's configuration is unreadable.
+        InputError: nothing in the folder belongs to a model, or a template or tokenizer file is unreadable.
     """
     unreadable: list[tuple[str, str]] = []
     config = _optional_json(path / "config.json", unreadable)
@@ -203,7 +203,7 @@ def _eos_ids(
     generation: Mapping[str, Any],
     config: Mapping[str, Any],
 ) -> frozenset[int]:
-    """The ids that end a run: the tokenizer's, and the generation config's (made from config.json where it is missing)."""
+    """The ids that end a run: the tokenizer's and the generation config's (config.json's where that is missing)."""
     listed = generation.get("eos_token_id") if generation else _text_config(config, "eos_token_id")
     ids = {value for value in (listed if isinstance(listed, list) else [listed]) if isinstance(value, int)}
     own = special_tokens.get("eos_token")

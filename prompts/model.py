@@ -63,7 +63,7 @@ class Model:
     revision: str | None = None
 
     def template_for(self, *, tools: bool) -> Template | None:
-        """The template a request uses: `tool_use`, where the model has one and the request offers tools, else the default.
+        """The template a request uses: `tool_use`, if the model has one and the request offers tools, else the default.
 
         Source: transformers 5.24, `PreTrainedTokenizerBase.get_chat_template`.
         """

@@ -1,4 +1,4 @@
-"""What a chat template reads, from its Jinja syntax tree. For the child process: a hostile template is input here too."""
+"""What a chat template reads, from its Jinja syntax tree. Runs in the child process: hostile templates are input too."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def parse(text: str) -> nodes.Template:
 
 
 def declared(tree: nodes.Template) -> frozenset[str]:
-    """Every name the template leaves to the caller; a server hands over no other (vLLM, `resolve_chat_template_kwargs`)."""
+    """Every name the template leaves to the caller; vLLM (`resolve_chat_template_kwargs`) hands over no other."""
     return frozenset(meta.find_undeclared_variables(tree))
 
 

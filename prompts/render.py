@@ -1,4 +1,4 @@
-"""Renders a chat template as `apply_chat_template` does, in a process of its own that a hostile template cannot outlast."""
+"""Renders a chat template as `apply_chat_template` does, in a process of its own that no template can outlast."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ SLACK_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Limits:
-    """What one template may use: seconds for one rendering and for all of them, bytes of memory, characters of output."""
+    """What one template may use: seconds for one rendering and for all, bytes of memory, characters of output."""
 
     render_seconds: float = 5.0
     template_seconds: float = 15.0

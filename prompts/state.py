@@ -1,4 +1,4 @@
-"""Reads from a rendered prompt what it leaves the model in: thinking open, closed, closed without a start, or nothing said."""
+"""Reads from a rendered prompt what it leaves the model in: thinking open, closed, closed without a start, or none."""
 
 from __future__ import annotations
 

