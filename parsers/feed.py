@@ -6,10 +6,9 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ..errors import InputError
-from .assumed import AssumedVocabulary
 from .base import Vocabulary
 
 Kind = Literal["recorded", "whole", "tokens", "char", "random", "holdback"]
@@ -27,8 +26,7 @@ class Piece:
     id: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class RawDelta:
+class RawDelta(NamedTuple):
     """One message of the engine: new text and new token ids, either may be empty."""
 
     text: str
@@ -86,7 +84,8 @@ def pieces(
     Bytes of an unfinished character are held back until it is whole, and lost where it never is.
 
     Args:
-        vocabulary: the model's tokenizer; one with a `backend` (a `tokenizers.Tokenizer`) is decoded by DecodeStream.
+        vocabulary: the model's tokenizer. One with a `backend` (a `tokenizers.Tokenizer`) is decoded by DecodeStream,
+            one with `token_text` gives each id's text itself.
         ids: the generated ids.
         prompt_ids: the prompt's ids, which the stream is primed with; None: no prompt is known.
         skip_special_tokens: leave special tokens out of the text.
@@ -244,8 +243,9 @@ def _shorten(kept: list[Piece], surplus: int) -> list[Piece]:
 
 
 def _texts(vocabulary: Vocabulary, ids: Sequence[int], prompt_ids: Sequence[int] | None, skip: bool) -> Iterator[str]:
-    if isinstance(vocabulary, AssumedVocabulary):
-        return map(vocabulary.token_text, ids)
+    token_text = getattr(vocabulary, "token_text", None)
+    if token_text is not None:
+        return map(token_text, ids)
     backend = getattr(vocabulary, "backend", None)
     if backend is not None:
         return _stream_texts(backend, ids, prompt_ids, skip)
@@ -294,10 +294,5 @@ def _tokenize(vocabulary: Vocabulary, text: str) -> tuple[list[int], list[tuple[
         encoding = backend.encode(text, add_special_tokens=False)
         return list(encoding.ids), list(encoding.offsets)
     ids = vocabulary.encode(text)
-    texts = (
-        map(vocabulary.token_text, ids)
-        if isinstance(vocabulary, AssumedVocabulary)
-        else _window_texts(vocabulary, ids, None, False)
-    )
-    ends = [min(end, len(text)) for end in accumulate(map(len, texts))]
+    ends = [min(end, len(text)) for end in accumulate(map(len, _texts(vocabulary, ids, None, False)))]
     return ids, list(pairwise((0, *ends)))

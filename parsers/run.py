@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ class ModeResult:
     reasoning: str | None
     content: str | None
     deltas: int
-    """Messages that reached the client; 0 in full."""
+    """How many deltas the parser was fed; 0 in full."""
     error: str | None = None
     """The class name of what vLLM raises in this mode; the texts are None then."""
 
@@ -42,6 +42,8 @@ class ParserRun:
     """Why this parser cannot be run here."""
     error: str | None = None
     """The message of the first exception."""
+    text: str = ""
+    """The raw output as this parser was fed it: what reasoning, content and markers have to add up to."""
 
 
 class Output:
@@ -53,9 +55,10 @@ class Output:
     Args:
         vocabulary: the model's tokenizer.
         ids: generated token ids.
-        text: the output's text, used where there are no ids.
+        text: the output's text, used where there are no ids. With ids and with deltas that hold both, the texts of the
+            deltas count as they are and nothing is decoded.
         deltas: the recorded deltas, each with text, ids or both.
-        made: pieces already at hand, for a tokenizer that is only known through the trace; they count as they are.
+        made: pieces already at hand; they count as they are.
         prompt_ids: the prompt's ids; None where the prompt is unknown.
         stop_ids: end-of-sequence ids of model and request, where the run may have ended on one.
         stop: the request's stop strings. Streamed text then lags as the server's does.
@@ -68,20 +71,23 @@ class Output:
         *,
         ids: Sequence[int] | None = None,
         text: str | None = None,
-        deltas: Sequence[RawDelta] | None = None,
+        deltas: Sequence[tuple[str | None, Sequence[int] | None]] | None = None,
         made: Sequence[Piece] | None = None,
         prompt_ids: Sequence[int] | None = None,
         stop_ids: frozenset[int] = frozenset(),
         stop: Sequence[str] = (),
         skip_special_tokens: bool | None = None,
     ) -> None:
-        if ids is None and made is None and deltas and all(delta.ids or not delta.text for delta in deltas):
-            ids = [token_id for delta in deltas for token_id in delta.ids]
+        recorded = None if deltas is None else [RawDelta(own or "", tuple(its or ())) for own, its in deltas]
+        if recorded and ids is None and made is None and text is None and any(delta.ids for delta in recorded):
+            ids = [token_id for delta in recorded for token_id in delta.ids]
+        if recorded and ids is not None and text is not None and not hasattr(vocabulary, "token_text"):
+            made = made or [*_as_given(recorded)]
         self.prompt_ids = prompt_ids
         self._vocabulary = vocabulary
         self._ids = ids
-        self._text = text if text is not None else "".join(delta.text for delta in deltas or ())
-        self._deltas = None if deltas is None else tuple(deltas)
+        self._text = text if text is not None else "".join(delta.text for delta in recorded or ())
+        self._deltas = recorded
         self._stop_ids = stop_ids
         self._stop = tuple(text for text in stop if text)
         self._skip = skip_special_tokens is not False
@@ -140,7 +146,7 @@ def run_parser(
     ids: Sequence[int] | None = None,
     pieces: Sequence[Piece] | None = None,
     text: str | None = None,
-    deltas: Sequence[RawDelta] | None = None,
+    deltas: Sequence[tuple[str | None, Sequence[int] | None]] | None = None,
     stop_ids: frozenset[int] = frozenset(),
     stop: Sequence[str] = (),
     skip_special_tokens: bool | None = None,
@@ -176,34 +182,32 @@ def run_parser(
     )
     streams = [parse_chunking(chunking) if isinstance(chunking, str) else chunking for chunking in chunkings]
     tokens: int | None = None
+    fed = ""
     raised: list[str] = []
 
     def attempt(chunking: Chunking | None) -> ModeResult:
-        nonlocal tokens
+        nonlocal tokens, fed
         try:
             model = build(name, vocabulary, kwargs, request_kwargs=request_kwargs, target=target)
             if chunking is not None:
                 return _streamed(model, given, chunking)
-            result, tokens = _in_full(model, given)
+            found = given.pieces(model.skip_special_tokens)
+            fed = "".join(piece.text for piece in found)
+            ids = [piece.id for piece in found if piece.id is not None]
+            model.begin(given.prompt_ids, streaming=False)
+            split = model.split(fed, ids)
+            tokens = model.count_reasoning_tokens(ids)
         except ParserRaisedError as error:
             raised.append(str(error))
             return ModeResult(None if chunking is None else str(chunking), None, None, 0, error.exception)
-        return result
+        return ModeResult(None, split.reasoning, split.content, 0)
 
     try:
         full = attempt(None)
         stream = tuple(map(attempt, streams))
     except ParserUnsupportedError as error:
         return ParserRun(name, ModeResult(None, None, None, 0), (), None, unsupported=str(error))
-    return ParserRun(name, full, stream, tokens, error=raised[0] if raised else None)
-
-
-def _in_full(model: ParserModel, output: Output) -> tuple[ModeResult, int]:
-    found = output.pieces(model.skip_special_tokens)
-    ids = [piece.id for piece in found if piece.id is not None]
-    model.begin(output.prompt_ids, streaming=False)
-    split = model.split("".join(piece.text for piece in found), ids)
-    return ModeResult(None, split.reasoning, split.content, 0), model.count_reasoning_tokens(ids)
+    return ParserRun(name, full, stream, tokens, error=raised[0] if raised else None, text=fed)
 
 
 def _streamed(model: ParserModel, output: Output, chunking: Chunking) -> ModeResult:
@@ -211,18 +215,24 @@ def _streamed(model: ParserModel, output: Output, chunking: Chunking) -> ModeRes
     model.begin(output.prompt_ids, streaming=True)
     reasoning: list[str] = []
     content: list[str] = []
-    sent = 0
     for number, delta in enumerate(deltas, 1):
         message = model.feed(delta.text, delta.ids, finished=number == len(deltas))
         if message is None:
             continue
-        sent += 1
         if message.reasoning is not None:
             reasoning.append(message.reasoning)
         if message.content is not None:
             content.append(message.content)
-    return ModeResult(str(chunking), _whole(reasoning), _whole(content), sent)
+    return ModeResult(str(chunking), _whole(reasoning), _whole(content), len(deltas))
 
 
 def _whole(texts: list[str]) -> str | None:
     return "".join(texts) if texts else None
+
+
+def _as_given(recorded: Sequence[RawDelta]) -> Iterator[Piece]:
+    """Pieces of deltas whose texts stand: of a delta's ids the last shows its text."""
+    for delta in recorded:
+        yield from (Piece("", token_id) for token_id in delta.ids[:-1])
+        if delta.text or delta.ids:
+            yield Piece(delta.text, delta.ids[-1] if delta.ids else None)
