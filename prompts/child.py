@@ -205,7 +205,7 @@ def _explained(error: Exception) -> dict[str, Any]:
 
 
 def _die_with(parent: int) -> None:
-    """Linux: the kernel kills this worker when the process that forked it is gone. Elsewhere `main`'s end does."""
+    """Linux: the kernel kills this worker when the process that forked it is gone; elsewhere `main` ends it."""
     if sys.platform == "linux":
         import ctypes
 
@@ -215,7 +215,7 @@ def _die_with(parent: int) -> None:
 
 
 def _limit_memory(extra: int) -> None:
-    """Allow `extra` bytes of address space more than the process has now. Where the system knows no such limit, none."""
+    """Allow `extra` bytes of address space more than the process has now. No limit where there is no such thing."""
     import resource
 
     with contextlib.suppress(OSError, ValueError):

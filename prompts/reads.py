@@ -1,4 +1,4 @@
-"""What a chat template reads, from its Jinja syntax tree. Runs in the child process: hostile templates are input too."""
+"""What a chat template reads, from its Jinja syntax tree. Runs in the child process: templates may be hostile."""
 
 from __future__ import annotations
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 _VOCABULARY_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "merges.txt", "spiece.model")
 _BYTES = 256
-"""A byte-level vocabulary has at least these; fewer is a toy that transformers makes up where files are missing."""
+"""A byte-level vocabulary has at least these; fewer is a toy that transformers makes up for missing files."""
 CHECK_SECONDS = 120.0
 
 CHECK_TEXTS = (
@@ -27,15 +26,15 @@ CHECK_TEXTS = (
     "<think>\nTwo and two\n\tmake four.\n</think>\n\nIt is 4.",
     "Größe: 3 × 5 = 15 €, 你好, 🙂",
 )
-"""What the load check cuts and puts together again: words, double spaces, line breaks, tabs, several scripts, markers."""
+"""What the load check cuts and joins again: words, double spaces, line breaks, tabs, several scripts, markers."""
 
 
 @dataclass(frozen=True)
 class LoadCheck:
-    """How the tokenizer that a transformers builds from the folder compares with `tokenizer.json` itself (TPL014).
+    """How the tokenizer that transformers builds from the folder compares with `tokenizer.json` itself (TPL014).
 
-    `loader` is that transformers' version, `built` the class it chose. `ids_differ` and `text_lost` name the first sample
-    text that shows it. `special_tokens` is its `special_tokens_map`. `error`: it could not build one.
+    `loader` is that transformers' version, `built` the class it chose. `ids_differ` and `text_lost` name the first
+    sample text that shows it. `special_tokens` is its `special_tokens_map`. `error`: it could not build one.
     """
 
     loader: str
@@ -109,7 +108,7 @@ class Tokenizer:
             self._checks[python] = loadcheck.start(python, self.folder, CHECK_TEXTS)
 
     def check(self, python: str = sys.executable) -> LoadCheck:
-        """What the transformers of that Python builds from the folder, held against `tokenizer.json`. Run once a Python."""
+        """What the transformers of that Python builds from the folder, held against `tokenizer.json`; run once each."""
         self.start_check(python)
         running = self._checks[python]
         if isinstance(running, LoadCheck):
@@ -208,7 +207,7 @@ def _built_by_transformers(folder: Path) -> tokenizers.Tokenizer | str:
         return f"{type(built).__name__} has no `tokenizers` backend, which token-level facts need"
     if backend.get_vocab_size(with_added_tokens=True) < _BYTES:
         size = backend.get_vocab_size(with_added_tokens=True)
-        return f"transformers builds a toy vocabulary of {size} tokens from this folder: its vocabulary files are incomplete"
+        return f"transformers builds a toy vocabulary of {size} tokens: the folder's vocabulary files are incomplete"
     return backend
 
 
