@@ -7,7 +7,7 @@ from ..checks.report import Report
 from .wording import SEVERITY_WORD, input_name, place, subject_name, tally, visible
 
 _SPECIAL = str.maketrans(
-    {char: f"\\{char}" for char in "\\`*_{}[]()#+!|~$"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;"}
+    {char: f"\\{char}" for char in "\\`*_[]|~$"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;"}
 )
 
 

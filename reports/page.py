@@ -58,9 +58,13 @@ class Page:
         """Characters of one quoted text that are shown."""
         return 4000 if self.verbose else 160
 
-    def line(self, *parts: Cell, indent: int = 0) -> None:
-        """One paragraph, wrapped at words."""
-        self._print(Text.assemble(*map(styled, parts)), indent)
+    def line(self, *parts: Cell, indent: int = 0, wrap: bool = True) -> None:
+        """One paragraph, wrapped at words; without `wrap` one line, however long."""
+        text = Text.assemble(*map(styled, parts))
+        if wrap:
+            self._print(text, indent)
+        else:
+            self._console.print(text, soft_wrap=True)
 
     def blank(self) -> None:
         self._console.print()

@@ -44,9 +44,8 @@ def render(
             _FACTS[report.command](page, report)
         _findings(page, report)
         _coverage(page, report)
-    verdict, rest = verdict_line(report).split(" ", 1)
-    hidden = report.summary["info"] and not verbose and not quiet
-    page.line(styled(verdict, report.verdict), f" {rest}", "; --verbose shows the notes" if hidden else "")
+    verdict, rest = verdict_line(report, hidden=not verbose and not quiet).split(" ", 1)
+    page.line(styled(verdict, report.verdict), Text(f" {rest}"), wrap=False)
     return page.text()
 
 

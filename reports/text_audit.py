@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ..checks.report import Report
 from .page import STYLE, Page, styled
-from .wording import compact, quoted, shortened, variant_name, visible
+from .wording import compact, judged_as, quoted, shortened, variant_name, visible
 
 _STATE_STYLE = {"open": "magenta", "closed": "green", "closed-bare": "green", "none": "", "error": STYLE["error"]}
 _SHOWN_CANDIDATES = 5
@@ -58,10 +58,7 @@ def _headword(report: Report, facts: Mapping[str, Any]) -> str:
 
 def _model(page: Page, report: Report, facts: Mapping[str, Any]) -> None:
     model = facts.get("model") or {}
-    engine = report.engine.get("models") or report.engine.get("vllm_version")
-    rows: list[tuple[str, str | Text]] = [
-        ("judged as", f"{report.target}, parsers: {report.engine.get('kind', 'builtin')} {engine or ''}".rstrip())
-    ]
+    rows: list[tuple[str, str | Text]] = [("judged as", judged_as(report))]
     if model:
         names = [model.get("kind"), model.get("model_type"), *(model.get("architectures") or [])]
         rows.append(("model", f"{model.get('source')} ({', '.join(str(name) for name in names if name)})"))
@@ -76,7 +73,7 @@ def _model(page: Page, report: Report, facts: Mapping[str, Any]) -> None:
     if markers:
         rows.append(("markers", ", ".join(markers)))
     rows += [("note", note) for note in model.get("notes") or []]
-    rows += [("history", line) for line in _history(facts.get("history") or [])]
+    rows += [("" if index else "history", line) for index, line in enumerate(_history(facts.get("history") or []))]
     page.fields(rows)
 
 

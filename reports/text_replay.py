@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ..checks.report import Report
 from .page import STYLE, Page, split_text, styled
-from .wording import compact, counted, shortened, visible
+from .wording import compact, counted, judged_as, shortened, visible
 
 _TRACES = 5
 """Traces whose splits are shown; those with something wrong come first."""
@@ -53,13 +53,12 @@ def show(page: Page, report: Report) -> None:
 
 def _inputs(page: Page, report: Report) -> None:
     facts = report.facts
-    engine = report.engine.get("models") or report.engine.get("vllm_version")
     tokenizer = {
         "model": "the model's own",
         "trace": "token texts in the trace",
         "assumed": "assumed: every marker one token, words cut by a pattern (--model gives the real one)",
     }.get(str(facts.get("tokenizer")), str(facts.get("tokenizer")))
-    rows = [("judged as", f"{report.target}, parsers: {report.engine.get('kind', 'builtin')} {engine or ''}".rstrip())]
+    rows = [("judged as", judged_as(report))]
     for entry in facts.get("inputs") or []:
         words = [str(entry[key]) for key in ("format", "model", "server", "parser") if entry.get(key)]
         number = counted(int(entry["traces"]), "trace") if "traces" in entry else ""
@@ -96,13 +95,12 @@ def _trace(
     page.blank()
     line = rows[0].get("line")
     page.line(Text(visible(name), "bold"), styled(f"  line {line}" if line is not None else "", "dim"), indent=2)
-    entries: list[tuple[str | Text, str | Text, str | Text]] = []
     recorded = recorded or next((row["recorded"] for row in rows if row.get("recorded")), None)
     if recorded:
-        entries.append(("recorded", split_text(recorded, page.limit), ""))
+        page.line(Text("recorded", "bold"), indent=4)
+        page.fields([("", split_text(recorded, page.limit))], indent=4)
     for group in _alike(row for row in rows if row["status"] != "unsupported"):
-        entries += _group(page, group)
-    page.table(("", "", ""), entries, indent=4)
+        _group(page, group)
     _unsupported(page, [row for row in rows if row["status"] == "unsupported"])
     if best and best.get("parsers"):
         why = f": {compact(best['why'])}" if best.get("why") else ""
@@ -124,39 +122,50 @@ def _split(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return (entry.get("reasoning"), entry.get("content"), entry.get("error"))
 
 
-def _group(page: Page, rows: Sequence[Mapping[str, Any]]) -> list[tuple[str | Text, str | Text, str | Text]]:
-    """The whole-output split, then each streamed one that differs from it, with the chunkings that give it."""
+def _group(page: Page, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Who splits it so and how that went, then the whole-output split and each streamed one that differs from it."""
     row = rows[0]
+    page.line(Text(_names([row["parser"] for row in rows], 4), "bold"), "  ", _status(row), indent=4)
+    modes: dict[tuple[Any, ...], tuple[Mapping[str, Any], list[str]]] = {}
     full = row.get("full") or {}
-    names = Text(_names([row["parser"] for row in rows], 3), "bold")
-    streams: dict[tuple[Any, ...], tuple[Mapping[str, Any], list[str]]] = {}
+    modes[_split(full)] = (full, ["whole output"])
     for entry in row.get("stream") or []:
-        streams.setdefault(_split(entry), (entry, []))[1].append(str(entry["chunking"]))
-    same = streams.pop(_split(full), None)
-    how = f"whole output; streamed: {', '.join(same[1])}" if same else "whole output"
-    out: list[tuple[str | Text, str | Text, str | Text]] = [
-        (Text.assemble(names, styled(f"\n{how}", "dim")), split_text(full, page.limit), _status(row))
-    ]
-    out += [
-        (styled(f"  streamed: {', '.join(chunkings)}", "dim"), split_text(entry, page.limit), "")
-        for entry, chunkings in streams.values()
-    ]
-    return out
+        modes.setdefault(_split(entry), (entry, []))[1].append(_chunking(str(entry["chunking"])))
+    agree = len(modes) == 1 and row.get("stream")
+    page.fields(
+        [
+            ("however it is cut" if agree else ", ".join(names), split_text(entry, page.limit))
+            for entry, names in modes.values()
+        ],
+        indent=6,
+    )
+
+
+def _chunking(name: str) -> str:
+    """`token` in words: what one delta of the stream holds."""
+    if name.isdigit():
+        return f"{counted(int(name), 'token')} a delta"
+    return {
+        "token": "token by token",
+        "whole": "all in one delta",
+        "char": "character by character",
+        "recorded": "as recorded",
+    }.get(name, name)
 
 
 def _status(row: Mapping[str, Any]) -> Text:
+    """`suspect: marker leaked; as recorded; 12 reasoning tokens`."""
     status = str(row["status"])
-    words = [_FAILED.get(name, name) for name, value in (row.get("checks") or {}).items() if value is False]
+    failed = [_FAILED.get(name, name) for name, value in (row.get("checks") or {}).items() if value is False]
+    words = [", ".join(failed)] if failed else []
     if row.get("reason"):
         words.append(shortened(compact(row["reason"]), 80))
-    parts = [Text(status, {"ok": STYLE["pass"], "suspect": STYLE["warning"]}.get(status, STYLE["error"]))]
-    parts += [Text(word) for word in words]
-    matches = row.get("matches_recorded")
-    if matches is not None:
-        parts.append(Text("= recorded") if matches else Text("not as recorded", STYLE["warning"]))
+    if row.get("matches_recorded") is not None:
+        words.append("as recorded" if row["matches_recorded"] else "not as recorded")
     if row.get("reasoning_tokens") is not None:
-        parts.append(styled(counted(int(row["reasoning_tokens"]), "reasoning token"), "dim"))
-    return Text("\n").join(parts)
+        words.append(counted(int(row["reasoning_tokens"]), "reasoning token"))
+    style = {"ok": STYLE["pass"], "suspect": STYLE["warning"]}.get(status, STYLE["error"])
+    return Text.assemble(Text(status, style), f": {'; '.join(words)}" if words else "")
 
 
 def _unsupported(page: Page, rows: Sequence[Mapping[str, Any]]) -> None:

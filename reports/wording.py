@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..checks.finding import Finding, Severity
@@ -92,20 +93,25 @@ def counted(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def tally(report: Report) -> str:
-    """`1 error, 0 warnings, 4 notes, 2 suppressed`."""
+def judged_as(report: Report) -> str:
+    """Which server's behaviour the report goes by, and whose parsers showed it."""
+    engine = report.engine
+    if engine.get("kind") == "vllm":
+        return f"{report.target}, with the parsers of vLLM {engine.get('vllm_version')} itself"
+    return f"{report.target}, with built-in models of the parsers of {engine.get('models')}"
+
+
+def tally(report: Report, *, hidden: bool = False) -> str:
+    """`1 error, 0 warnings, 4 notes, 2 suppressed`; `hidden` says how to see the notes where they are not shown."""
     summary = report.summary
-    words = [
-        counted(summary["error"], "error"),
-        counted(summary["warning"], "warning"),
-        counted(summary["info"], "note"),
-    ]
+    notes = counted(summary["info"], "note") + (" (--verbose)" if hidden and summary["info"] else "")
+    words = [counted(summary["error"], "error"), counted(summary["warning"], "warning"), notes]
     return ", ".join(words + ([f"{summary['suppressed']} suppressed"] if summary["suppressed"] else []))
 
 
-def verdict_line(report: Report) -> str:
+def verdict_line(report: Report, *, hidden: bool = False) -> str:
     """The last line of a report: the verdict, what it is made of, and what a stricter call would have said."""
-    words = [tally(report)]
+    words = [tally(report, hidden=hidden)]
     skipped = [row.surface for row in report.coverage if row.status in ("partial", "skipped")]
     if skipped:
         words.append(f"not fully evaluated: {', '.join(map(visible, skipped))}")
@@ -122,6 +128,4 @@ def verdict_line(report: Report) -> str:
 
 
 def _would_count(report: Report, finding: Finding) -> bool:
-    from dataclasses import replace
-
     return replace(report.policy, fail_on="warning").counts(finding)

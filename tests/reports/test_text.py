@@ -1,0 +1,223 @@
+"""The text report: what stands in it, that no input styles or breaks it, and what colour and width change."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from reasonctl.checks.finding import Finding
+from reasonctl.checks.report import Policy, Report
+from reasonctl.reports import text
+from reasonctl.reports.wording import quoted, shortened, visible
+
+FORBIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def squeezed(report: Report, **options: object) -> str:
+    """The report with runs of blanks as one: what is said, not how it is aligned."""
+    return re.sub(r"[ ]+", " ", text.render(report, **options))  # type: ignore[arg-type]
+
+
+def test_audit_says_what_was_looked_at(audit_report: Report) -> None:
+    said = squeezed(audit_report)
+    lines = said.splitlines()
+    assert lines[0] == "FAIL models/qwen3: deepseek_r1 does not fit (content-null)"
+    assert " template chat_template.jinja 41d37c0a, reads enable_thinking" in lines
+    assert ' plain; enable_thinking=true open "<think>\\n" +1 after the marker' in lines
+    assert ' enable_thinking=false closed "<think>\\n\\n</think>\\n\\n"' in lines
+    assert ' tool_result: plain none "<|im_start|>assistant\\n"' in lines
+    assert " multi_turn as above" in lines
+    assert " reasoning_content, inline: kept in a tool loop, dropped on the next user turn" in lines
+    assert " paste --reasoning-parser qwen3" in lines
+
+
+def test_audit_ranks_the_judged_parser_first(audit_report: Report) -> None:
+    said = squeezed(audit_report)
+    order = [
+        said.index(word) for word in ("deepseek_r1 (configured) fail 16 of 24", "qwen3 (recommended) pass 24 of 24")
+    ]
+    assert order == sorted(order)
+    assert "1 more unsupported muse (--verbose)" in said
+    assert "no built-in model yet" in squeezed(audit_report, verbose=True)
+
+
+def test_finding_shows_place_evidence_and_hint(audit_report: Report) -> None:
+    lines = squeezed(audit_report).splitlines()
+    start = lines.index("error FIT105 content-null: turn thinking off and the answer comes back as reasoning")
+    assert lines[start + 1 : start + 11] == [
+        " at deploy/my qwen.sh:3:14 parser deepseek_r1, enable_thinking=false",
+        ' request {"chat_template_kwargs": {"enable_thinking": false}}',
+        ' prompt "<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n"',
+        ' output "It is 4."',
+        ' client reasoning "It is 4."',
+        " content null",
+        " because the template closes thinking in the prompt; deepseek_r1 files unmarked output as",
+        " reasoning",
+        " also FIT107",
+        " instead --reasoning-parser qwen3",
+    ]
+
+
+def test_notes_and_suppressed_findings_only_when_verbose(audit_report: Report) -> None:
+    brief, full = squeezed(audit_report), squeezed(audit_report, verbose=True)
+    assert "TPL001" not in brief
+    assert "TPL002" not in brief
+    assert "note TPL001 prompt-opens-thinking" in full
+    assert "suppressed never switched off here" in full
+    assert "confidence medium" in brief
+    assert "not given server: no --endpoint" in full
+
+
+def test_last_line_is_the_verdict(audit_report: Report, passing_report: Report, budget_report: Report) -> None:
+    def last(report: Report, **options: object) -> str:
+        return squeezed(report, **options).splitlines()[-1]
+
+    assert (
+        last(audit_report) == "FAIL 1 error, 1 warning, 1 note (--verbose), 1 suppressed; not fully evaluated: budget"
+    )
+    assert last(passing_report) == "PASS 0 errors, 0 warnings, 0 notes"
+    assert last(budget_report) == "PASS 0 errors, 1 warning, 0 notes (--fail-on warning would fail)"
+    assert last(replace(audit_report, policy=Policy(fail_on="never"))).startswith("INCOMPLETE 1 error")
+    assert last(replace(audit_report, policy=Policy(exit_zero=True))).endswith("budget (exit 0 by --exit-zero)")
+
+
+def test_quiet_is_the_verdict_alone(audit_report: Report) -> None:
+    assert squeezed(audit_report, quiet=True).splitlines() == [
+        "FAIL 1 error, 1 warning, 1 note, 1 suppressed; not fully evaluated: budget"
+    ]
+
+
+def test_replay_shows_splits_scores_and_the_explanation(replay_report: Report) -> None:
+    said = squeezed(replay_report)
+    lines = said.splitlines()
+    assert lines[0] == "FAIL 2 traces, poolside_v1, deepseek_r1, qwen3, muse"
+    assert " deepseek_r1 1 - 1 - -" in lines
+    t1 = lines[lines.index(" t1 line 1") + 1 : lines.index(" t2 line 2")]
+    assert t1 == [
+        " poolside_v1 suspect: marker leaked; as recorded; 12 reasoning tokens",
+        " however it is cut reasoning null",
+        ' content "Two and two.</think>It is 4."',
+        " deepseek_r1 ok: 12 reasoning tokens",
+        ' whole output, token by token reasoning "Two and two."',
+        ' content "It is 4."',
+        " 3 tokens a delta reasoning null",
+        ' content "Two and two.</think>It is 4."',
+        " qwen3, mimo ok: 12 reasoning tokens",
+        ' however it is cut reasoning "Two and two."',
+        ' content "It is 4."',
+        " not run muse: no built-in model yet",
+        " explains it qwen3, mimo: every check passes",
+        "",
+    ]
+    assert " deepseek_r1 error: RuntimeError: no token; 12 reasoning tokens" in lines
+    assert " cause FIT113" in lines
+    assert " 2 parser poolside_v1 stays off unless asked" in lines
+
+
+def test_reasoning_and_content_differ_by_colour(replay_report: Report) -> None:
+    coloured = text.render(replay_report, colour=True)
+    codes = {
+        field: set(re.findall(rf"(\x1b\[[0-9;]*m)\"{said}", coloured))
+        for field, said in (("reasoning", 'Two and two."'), ("content", 'It is 4."'))
+    }
+    assert codes == {"reasoning": {"\x1b[35m"}, "content": {"\x1b[32m"}}
+
+
+def test_colour_changes_nothing_that_is_said(
+    audit_report: Report, replay_report: Report, budget_report: Report
+) -> None:
+    for report in (audit_report, replay_report, budget_report):
+        coloured = text.render(report, colour=True, verbose=True)
+        assert ANSI.search(coloured)
+        stripped = [line.rstrip() for line in ANSI.sub("", coloured).splitlines()]
+        assert stripped == text.render(report, verbose=True).splitlines()
+
+
+def test_text_of_a_trace_neither_colours_nor_moves_the_terminal(replay_report: Report) -> None:
+    said = text.render(replay_report)
+    assert "\x1b" not in said
+    assert '"[bold red]\\x1b[31mred\\x1b[0m"' in said
+    assert '"left\\u202eright\\nnext"' in said
+
+
+def test_budgets_are_a_table_of_thinking_against_answer(budget_report: Report) -> None:
+    lines = squeezed(budget_report).splitlines()
+    assert lines[0] == "PASS slimserve thinking budget, map"
+    assert " budgets low=1024, medium=4096" in lines
+    assert " the request says cutoff comes from max_tokens 4096 max_tokens 12000" in lines
+    assert " effort low map[low] 1024 | 3071 left 1024 | 10975 left" in lines
+    assert " no effort map[medium] 4095 | 0 left !! 4096 | 7903 left" in lines
+    assert " effort none no cutoff no cutoff no cutoff" in lines
+    assert " thinking_token_budget 6000, the request 4095 | 0 left !! 6000 | 5999 left" in lines
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 110])
+def test_fits_the_terminal(width: int, audit_report: Report, replay_report: Report, budget_report: Report) -> None:
+    for report in (audit_report, replay_report, budget_report):
+        *lines, _verdict = text.render(report, width=width, verbose=True).splitlines()
+        assert max(map(cell_len, lines)) <= width
+
+
+def test_many_findings_of_one_rule_are_counted(audit_report: Report) -> None:
+    error = audit_report.findings[0]
+    many = tuple(replace(error, subject={"trace": f"t{index}"}) for index in range(30))
+    report = replace(audit_report, findings=many)
+    assert squeezed(report).count("error FIT105") == 4
+    assert "... and 26 more FIT105 (--verbose)" in squeezed(report)
+    assert squeezed(report, verbose=True).count("error FIT105") == 30
+
+
+def test_many_traces_are_cut_to_those_with_something_wrong(replay_report: Report) -> None:
+    rows = replay_report.facts["results"]
+    good = [{**rows[2], "trace": f"g{index}", "line": index + 10} for index in range(20)]
+    report = replace(replay_report, facts={**replay_report.facts, "traces": 22, "results": [*good, *rows]})
+    said = squeezed(report)
+    assert " t1 line 1" in said
+    assert " t2 line 2" in said
+    assert "17 more traces without anything wrong (--verbose)" in said
+    assert " g19 line 29" not in said
+    assert " g19 line 29" in squeezed(report, verbose=True)
+
+
+def test_several_servers_are_told_apart(audit_report: Report) -> None:
+    facts = audit_report.facts
+    servers = [{**facts, "name": "a.sh"}, {**facts, "name": "b.sh"}]
+    said = squeezed(replace(audit_report, facts={"servers": servers}))
+    assert "FAIL a.sh: deepseek_r1 does not fit" in said
+    assert "FAIL b.sh: deepseek_r1 does not fit" in said
+
+
+def test_command_without_facts_still_reports(audit_report: Report) -> None:
+    said = squeezed(replace(audit_report, command="gate", facts={}))
+    assert said.startswith("error FIT105 content-null:")
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=60))
+def test_nothing_unprintable_gets_through(value: str) -> None:
+    finding = Finding(
+        "FIT105", "content-null", "error", "high", value, value, evidence={"output": value, value: [value]}
+    )
+    report = Report("gate", "vllm", {}, {}, [finding], [])
+    shown = text.render(report).replace("\n", "")
+    assert {unicodedata.category(char) for char in shown if char not in "\u200c\u200d"} & FORBIDDEN == set()
+
+
+@given(st.text(), st.integers(3, 40))
+def test_quoting_stays_within_its_limit(value: str, limit: int) -> None:
+    shown = quoted(value, limit)
+    assert len(shown) <= limit + 2
+    assert "\n" not in shown
+    assert len(visible(value)) > limit or shown == f'"{visible(value)}"'
+
+
+def test_shortening_keeps_head_and_tail() -> None:
+    assert shortened("abcdefghijklmnop", 9) == "abcdef…op"
+    assert quoted(None) == "null"
+    assert visible("a\tb\\n 👩\u200d💻 \ud800") == "a\\tb\\n 👩\u200d💻 \\ud800"
