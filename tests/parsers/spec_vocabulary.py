@@ -50,6 +50,8 @@ class SpecVocabulary:
         self.markers: dict[str, int] = {text: len(spelled) + place for place, (text, _) in enumerate(spec.markers)}
         self._bytes += [text.encode() for text in self.markers]
         self._vocab = {text: token_id for token_id, text in enumerate([*spelled, *self.markers])}
+        if len(self._vocab) != len(self._bytes):
+            raise ValueError("a piece or marker stands twice")
         self._pieces = sorted(
             ((raw, token_id) for token_id, raw in enumerate(self._bytes) if token_id < len(spelled)),
             key=lambda entry: -len(entry[0]),
@@ -97,7 +99,7 @@ class SpecVocabulary:
         return b"".join(self._bytes[token_id] for token_id in ids if token_id not in hidden).decode(errors="replace")
 
     def texts(self, ids: Iterable[int], *, hidden: frozenset[int] = frozenset()) -> list[str]:
-        """What each id adds to a stream: bytes of an unfinished character wait for its end; `hidden` ids add nothing."""
+        """What each id adds to a stream: an unfinished character waits for its end; `hidden` ids add nothing."""
         texts, waiting = [], b""
         for token_id in ids:
             waiting += b"" if token_id in hidden else self._bytes[token_id]

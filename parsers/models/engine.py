@@ -1,0 +1,369 @@
+"""The engine family: fourteen names, one machine, and a table of what tells them apart.
+
+Models vLLM's `ParserEngine` (vllm/parser/engine/parser_engine.py), its adapter (adapters.py) and the part of
+`DelegatingParser` (vllm/parser/abstract_parser.py) that runs them without a tool parser; 0.33.0 and 0.32.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from ..base import Delta, ParserModel, ParserRaisedError, Split, Vocabulary
+from ..target import Target
+from . import engine_grammar as grammars
+from .engine_grammar import Grammar, State
+from .engine_machine import Machine
+from .engine_newlines import NewlineRepair, repair
+
+Kwargs = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What tells one name from the others.
+
+    Attributes:
+        grammar: the format, with thinking on or off.
+        grammar_0_32: the format in vLLM 0.32.0, where that differs.
+        thinks: reads from the chat-template kwargs and the tokenizer whether thinking is on.
+        trims_reasoning: white space at the end of reasoning is dropped.
+        off_is_content: with thinking off, a whole output is content as it stands.
+        off_hides_reasoning: with thinking off, reasoning is thrown away, and streaming passes everything on from the
+            second delta.
+        off_counts_nothing: with thinking off, no token is a reasoning token.
+        fills_content: an empty answer is replaced by the reasoning when the request switched thinking off or asked
+            with `force_nonempty_content`.
+        trims_content: newlines before the answer are dropped.
+        repairs_newlines: escaped newlines become real ones.
+    """
+
+    grammar: Callable[[bool], Grammar]
+    thinks: Callable[[Kwargs, Vocabulary], bool]
+    grammar_0_32: Callable[[bool], Grammar] | None = None
+    trims_reasoning: bool = True
+    off_is_content: bool = True
+    off_hides_reasoning: bool = False
+    off_counts_nothing: bool = False
+    fills_content: bool = False
+    trims_content: bool = False
+    repairs_newlines: bool = False
+
+
+def build_engine(
+    name: str,
+    vocabulary: Vocabulary,
+    kwargs: Kwargs,
+    *,
+    request_kwargs: Kwargs | None = None,
+    target: Target | None = None,
+) -> ParserModel:
+    """A model of one engine parser for one request.
+
+    Args:
+        name: one of `ENGINE_NAMES`.
+        kwargs: the effective chat-template kwargs.
+        request_kwargs: the `chat_template_kwargs` of the request itself; None: the same as `kwargs`.
+        target: the vLLM version; the newest when None.
+
+    Raises:
+        ParserRaisedError: vLLM's constructor raises for these kwargs.
+    """
+    own = kwargs if request_kwargs is None else request_kwargs
+    return EngineModel(_DIALECTS[name], vocabulary, kwargs, own, target or Target())
+
+
+class EngineModel(ParserModel):
+    """One engine parser, for one output."""
+
+    skip_special_tokens = False
+
+    def __init__(
+        self, dialect: Dialect, vocabulary: Vocabulary, kwargs: Kwargs, request_kwargs: Kwargs, target: Target
+    ) -> None:
+        old = target.version < (0, 33, 0)
+        self._dialect = dialect
+        self._vocabulary = vocabulary
+        self._thinking = dialect.thinks(kwargs, vocabulary)
+        self._grammar = ((old and dialect.grammar_0_32) or dialect.grammar)(self._thinking)
+        self._reads_prompt = not old
+        self._fills_content = dialect.fills_content and (
+            request_kwargs.get("enable_thinking") is False or request_kwargs.get("force_nonempty_content") is True
+        )
+        vocab = vocabulary.vocab
+        literals = self._grammar.literals
+        start_marker = literals.get(grammars.THINK_START)
+        self._start_id = vocab.get(start_marker[0]) if start_marker else None
+        self._start_opens = self._opens_reasoning()
+        self._end_ids = self._grammar.end_ids(vocab)
+        self._turn_ids = frozenset(vocab[token] for token in self._grammar.turns if token in vocab)
+        self._prompt_closed = False
+        self._passes_through = False
+        self._stream: _Stream | None = None
+        self._repairs = (NewlineRepair(), NewlineRepair())
+
+    def is_reasoning_end(self, ids: Sequence[int]) -> bool:
+        for token_id in reversed(ids):
+            if token_id in self._end_ids:
+                return True
+            if token_id == self._start_id:
+                if self._start_opens:
+                    return False
+                break
+            if token_id in self._turn_ids:
+                break
+        return self._grammar.start is not State.REASONING
+
+    def begin(self, prompt_ids: Sequence[int] | None, *, streaming: bool) -> None:
+        if prompt_ids is None:
+            return
+        ended = self.is_reasoning_end(prompt_ids)
+        # Only a format with turn boundaries can tell a block closed in this turn from one of an earlier turn.
+        self._prompt_closed = (
+            self._reads_prompt and ended and self._grammar.start is State.REASONING and bool(self._turn_ids)
+        )
+        self._passes_through = streaming and ended
+
+    def split(self, text: str, ids: Sequence[int]) -> Split:
+        reasoning, content = self._split(text)
+        if self._dialect.repairs_newlines:
+            return Split(repair(reasoning), repair(content))
+        return Split(reasoning, content)
+
+    def feed(self, text: str, ids: Sequence[int], *, finished: bool = False) -> Delta | None:
+        delta = self._feed(text, ids, finished)
+        return self._repaired(delta, finished) if self._dialect.repairs_newlines else delta
+
+    def count_reasoning_tokens(self, ids: Sequence[int]) -> int:
+        if self._dialect.off_counts_nothing and not self._thinking:
+            return 0
+        if self._stream is not None:
+            return self._stream.machine.reasoning_tokens
+        if not ids:
+            return 0
+        # The whole output is parsed once more, tool calls too.
+        machine = self._machine(keep_tools=False)
+        machine.feed(self._vocabulary.decode(ids), ids)
+        machine.finish()
+        return machine.reasoning_tokens
+
+    def _opens_reasoning(self) -> bool:
+        """Whether a start marker in the prompt leaves reasoning open, by what it would do at the start of an output."""
+        move = self._grammar.moves.get((self._grammar.start, grammars.THINK_START))
+        return move is not None and move.to is State.REASONING
+
+    def _machine(self, *, keep_tools: bool = True) -> Machine:
+        start = State.CONTENT if self._prompt_closed else self._grammar.start
+        return Machine(self._grammar, self._vocabulary, start, keep_tools=keep_tools)
+
+    def _split(self, text: str) -> tuple[str | None, str | None]:
+        dialect = self._dialect
+        reasoning: str | None
+        content: str | None
+        if dialect.off_is_content and not self._thinking:
+            reasoning, content = None, text
+        else:
+            machine = self._machine()
+            # Without ids, so that markers are told by their text alone.
+            machine.feed(text, ())
+            machine.finish()
+            raw, content = machine.take()
+            reasoning = (raw.rstrip() if dialect.trims_reasoning else raw) or None
+            content = content or None
+        if dialect.off_hides_reasoning and not self._thinking:
+            reasoning = None
+        nothing = content is None or (not dialect.trims_content and not content.strip())
+        if dialect.trims_content and content is not None:
+            content = content.lstrip("\n") or None
+        if self._fills_content and nothing:
+            reasoning, content = content, reasoning
+        return reasoning, content
+
+    def _feed(self, text: str, ids: Sequence[int], finished: bool) -> Delta | None:
+        if self._passes_through:
+            return Delta(content=text)
+        if self._stream is None:
+            self._stream = _Stream(self._machine(), self._dialect, ended=not self._grammar.thinks)
+        stream = self._stream
+        delta = stream.feed(text, ids)
+        hides = self._dialect.off_hides_reasoning and not self._thinking
+        if hides and delta is not None:
+            delta = Delta(content=delta.content) if delta.content is not None else None
+        if hides or stream.is_over:
+            # The last that goes through the machine; what it would still call reasoning is lost.
+            self._passes_through = True
+            last = stream.finish()
+            content = (delta.content or "" if delta else "") + (last.content or "" if last else "")
+            if content:
+                delta = Delta(delta.reasoning if delta else None, content)
+            return delta
+        if finished:
+            if self._fills_content:
+                delta = _joined(delta, Delta(content="".join(stream.reasoning) or None))
+            delta = _joined(delta, stream.finish())
+        return delta
+
+    def _repaired(self, delta: Delta | None, finished: bool) -> Delta | None:
+        given = delta or Delta()
+        reasoning_over = finished or given.content is not None
+        reasoning = self._repairs[0].feed(given.reasoning or "", final=reasoning_over) or None
+        content = self._repairs[1].feed(given.content or "", final=finished) or None
+        return Delta(reasoning, content) if reasoning or content else None
+
+
+class _Stream:
+    """What a machine's stretches become as messages: white space waits until it is known to matter.
+
+    Attributes:
+        reasoning: all reasoning so far, before any trimming.
+    """
+
+    def __init__(self, machine: Machine, dialect: Dialect, *, ended: bool) -> None:
+        self.machine = machine
+        machine.ended = machine.ended or ended
+        self.reasoning: list[str] = []
+        self._dialect = dialect
+        self._content_begun = False
+        self._answer_begun = False
+        self._blank_content: list[str] = []
+        self._blank_reasoning: list[str] = []
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the server stops asking the parser: reasoning has ended, and newlines to trim have passed."""
+        return self.machine.ended and (self._answer_begun or not self._dialect.trims_content)
+
+    def feed(self, text: str, ids: Sequence[int]) -> Delta | None:
+        self.machine.feed(text, ids)
+        delta = self._message(finished=False)
+        if not self._dialect.trims_reasoning:
+            return delta
+        if delta is None or delta.reasoning is None:
+            if self.machine.ended:
+                self._blank_reasoning.clear()
+            return delta
+        reasoning = self._trimmed(delta.reasoning)
+        return Delta(reasoning, delta.content) if reasoning or delta.content is not None else None
+
+    def finish(self) -> Delta | None:
+        self.machine.finish()
+        return self._message(finished=True)
+
+    def _trimmed(self, reasoning: str) -> str | None:
+        """`reasoning` without white space at its end, which comes before the next reasoning or never."""
+        kept = reasoning.rstrip()
+        if not kept:
+            self._blank_reasoning.append(reasoning)
+            return None
+        whole = "".join((*self._blank_reasoning, kept))
+        self._blank_reasoning = [reasoning[len(kept) :]]
+        return whole
+
+    def _message(self, *, finished: bool) -> Delta | None:
+        reasoning, content = self.machine.take()
+        if not self._content_begun and (content or self._blank_content):
+            # An answer that is white space so far waits for the rest of it.
+            self._content_begun = bool(content.strip())
+            self._blank_content.append(content)
+            content = ""
+            if self._content_begun or finished:
+                content = "".join(self._blank_content)
+                self._blank_content.clear()
+        if reasoning and self._dialect.fills_content:
+            self.reasoning.append(reasoning)
+        if self._dialect.trims_content and not self._answer_begun:
+            content = content.lstrip("\n")
+            self._answer_begun = bool(content)
+        return Delta(reasoning or None, content or None) if reasoning or content else None
+
+
+def _joined(first: Delta | None, second: Delta | None) -> Delta | None:
+    """Two messages as one."""
+    if first is None or second is None or second == Delta():
+        return first or (second if second != Delta() else None)
+    return Delta(_concatenated(first.reasoning, second.reasoning), _concatenated(first.content, second.content))
+
+
+def _concatenated(first: str | None, second: str | None) -> str | None:
+    return (first or "") + second if second else first
+
+
+def _always(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
+    return True
+
+
+def _by_enable_thinking(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
+    """On unless `enable_thinking` is there and false or null. vLLM caches its grammar by the value itself."""
+    value = kwargs.get("enable_thinking", True)
+    try:
+        hash(value)
+    except TypeError as error:
+        raise ParserRaisedError("TypeError", str(error)) from None
+    return bool(value)
+
+
+def _by_enable_thinking_unheeded(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
+    """Always on, but the value is looked at."""
+    _by_enable_thinking(kwargs, vocabulary)
+    return True
+
+
+def _by_either(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
+    """On unless `thinking` or `enable_thinking` is given and neither is true."""
+    thinking, enable_thinking = kwargs.get("thinking"), kwargs.get("enable_thinking")
+    return (thinking is None and enable_thinking is None) or bool(thinking) or bool(enable_thinking)
+
+
+def _by_either_unless_glm_5_3(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
+    """As `_by_either`, but GLM-5.3, known by its template, has no switch and always thinks."""
+    off = kwargs.get("thinking") is False or kwargs.get("enable_thinking") is False
+    return (off and _is_glm_5_3(vocabulary.chat_template)) or _by_either(kwargs, vocabulary)
+
+
+def _is_glm_5_3(template: object) -> bool:
+    signs = ("[gMASK]<sop>", "Reasoning Effort:", "<tool_call>", "<arg_key>", "<arg_value>")
+    return isinstance(template, str) and all(sign in template for sign in signs) and "enable_thinking" not in template
+
+
+def _by_either_or_effort(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
+    """On without either key, or with a true one; never with `reasoning_effort` none."""
+    given = "thinking" in kwargs or "enable_thinking" in kwargs
+    on = bool(kwargs.get("thinking") or kwargs.get("enable_thinking")) if given else True
+    return on and kwargs.get("reasoning_effort") != "none"
+
+
+_QWEN = {"grammar": grammars.qwen, "grammar_0_32": partial(grammars.qwen, before_0_33=True)}
+_GLM = Dialect(grammars.glm, _by_either_unless_glm_5_3)
+_DIALECTS: Mapping[str, Dialect] = {
+    "qwen3": Dialect(**_QWEN, thinks=_by_enable_thinking, trims_reasoning=False),
+    "mimo": Dialect(**_QWEN, thinks=_by_enable_thinking, trims_reasoning=False),
+    "nemotron_v3": Dialect(**_QWEN, thinks=_by_enable_thinking, fills_content=True),
+    "granite_thinking_parser": Dialect(**_QWEN, thinks=_by_enable_thinking, fills_content=True, trims_content=True),
+    "step3p5": Dialect(**_QWEN, thinks=_by_enable_thinking_unheeded),
+    "minicpmv": Dialect(
+        grammars.minicpmv,
+        _by_enable_thinking,
+        grammar_0_32=partial(grammars.minicpmv, before_0_33=True),
+        trims_reasoning=False,
+        off_is_content=False,
+        off_hides_reasoning=True,
+        repairs_newlines=True,
+    ),
+    "seed_oss": Dialect(
+        partial(grammars.qwen, prefix="seed:", turns=frozenset(("<seed:bos>", "<seed:eos>"))),
+        _by_enable_thinking,
+        trims_reasoning=False,
+    ),
+    "glm45": _GLM,
+    "glm47": _GLM,
+    "ling3": Dialect(grammars.glm, _by_either),
+    "kimi_k2": Dialect(grammars.kimi_k2, _by_either, off_counts_nothing=True),
+    "minimax_m2": Dialect(grammars.minimax_m2, _always, off_is_content=False),
+    "deepseek_v4": Dialect(grammars.deepseek_v4, _by_either_or_effort, off_is_content=False),
+    "deepseek_v41": Dialect(grammars.deepseek_v41, _by_either_or_effort, off_is_content=False),
+}
+
+ENGINE_NAMES: tuple[str, ...] = tuple(_DIALECTS)
+"""The names this module models."""

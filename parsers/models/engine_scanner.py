@@ -1,0 +1,230 @@
+"""Token ids and text side by side: cuts a delta at its marker tokens, also where text arrives later than its ids.
+
+Models vllm/parser/engine/token_id_scanner.py (0.33.0, unchanged from 0.32.0).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+DROP = "DROP"
+"""The terminal of tokens that the tokenizer declares special and the grammar does not know: they vanish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Text between markers.
+
+    Attributes:
+        tokens: the texts of its tokens, each decoded alone.
+        count: its number of tokens; more or fewer than `tokens` where text and ids did not arrive together.
+    """
+
+    text: str
+    tokens: Sequence[str] = ()
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A token that is a terminal by its id, and the text it stands for."""
+
+    terminal: str
+    text: str
+
+
+Item = Words | Marker
+
+
+class Scanner:
+    """Cuts deltas at the tokens of `terminals`. One per output.
+
+    A marker whose text is not in its delta waits until the text arrives: the text before it belongs to the state
+    before it. Each character is looked at a fixed number of times, however long a marker waits.
+
+    Args:
+        terminals: terminal by token id.
+        decode: the text of one id, alone.
+    """
+
+    def __init__(self, terminals: Mapping[int, str], decode: Callable[[int], str]) -> None:
+        self._terminals = terminals
+        self._decode = decode
+        self._decoded: dict[int, str] = {}
+        # Markers that wait for their text, each with the number of tokens before it, and the tokens after the last.
+        self._late: deque[tuple[Marker, int]] = deque()
+        self._tokens_after = 0
+        # Text that came meanwhile, and the end of it in which the first late marker may still begin.
+        self._waiting: list[str] = []
+        self._window = ""
+
+    @property
+    def waits(self) -> bool:
+        return bool(self._late)
+
+    def has_marker(self, ids: Sequence[int]) -> bool:
+        return any(token_id in self._terminals for token_id in ids)
+
+    def scan(self, text: str, ids: Sequence[int]) -> list[Item]:
+        """What one delta holds, in order, after what was late."""
+        items: list[Item] = []
+        extra = 0
+        if self._late:
+            items, text, extra = self._settle(text, len(ids))
+        if not self.has_marker(ids):
+            if text:
+                items.append(Words(text, [self._text(token_id) for token_id in ids], extra + len(ids)))
+            return items
+        found = self._cut(ids)
+        if extra:
+            found.insert(0, Words("", count=extra))
+        if text:
+            return items + self._align(text, found)
+        # Without text, what the ids decode to alone is no guide: only the markers are kept, and wait.
+        count = 0
+        for item in found:
+            if isinstance(item, Words):
+                count += item.count
+            else:
+                self._late.append((item, count))
+                count = 0
+        self._tokens_after += count
+        return items
+
+    def flush(self) -> list[Item]:
+        """What still waits when the output ends."""
+        items: list[Item] = []
+        if self._waiting:
+            items.append(Words("".join(self._waiting), count=self._late[0][1]))
+        items.extend(marker for marker, _ in self._late)
+        if self._tokens_after and self._late:
+            items.append(Words("", count=self._tokens_after))
+        self._late.clear()
+        self._waiting.clear()
+        self._window, self._tokens_after = "", 0
+        return items
+
+    def _text(self, token_id: int) -> str:
+        text = self._decoded.get(token_id)
+        if text is None:
+            text = self._decoded[token_id] = self._decode(token_id)
+        return text
+
+    def _cut(self, ids: Sequence[int]) -> list[Item]:
+        """The ids as words and markers, each token decoded alone."""
+        items: list[Item] = []
+        tokens: list[str] = []
+
+        def close() -> None:
+            if text := "".join(tokens):
+                items.append(Words(text, tuple(tokens), len(tokens)))
+            tokens.clear()
+
+        for token_id in ids:
+            terminal = self._terminals.get(token_id)
+            if terminal is None:
+                tokens.append(self._text(token_id))
+            else:
+                close()
+                items.append(Marker(terminal, self._text(token_id)))
+        close()
+        return items
+
+    def _settle(self, text: str, count: int) -> tuple[list[Item], str, int]:
+        """Late markers whose text has arrived. Also returns the text behind them, and the tokens it had before."""
+        items: list[Item] = []
+        after, self._tokens_after = self._tokens_after, 0
+        marker, before = self._late[0]
+        window = self._window + text
+        place = window.find(marker.text)
+        if place < 0:
+            self._keep_waiting(text, window, count)
+            self._tokens_after = after
+            return items, "", 0
+        whole = "".join((*self._waiting, text))
+        self._waiting.clear()
+        self._window = ""
+        place += len(whole) - len(window)
+        at = 0
+        while place >= 0:
+            if place > at:
+                items.append(Words(whole[at:place], count=before))
+            items.append(marker)
+            at = place + len(marker.text)
+            self._late.popleft()
+            if not self._late:
+                return items, whole[at:], after
+            marker, before = self._late[0]
+            place = whole.find(marker.text, at)
+        self._keep_waiting(whole[at:], whole[at:], count)
+        self._tokens_after = after
+        return items, "", 0
+
+    def _keep_waiting(self, text: str, window: str, count: int) -> None:
+        """Put `text` to what waits for the first late marker; `window` has been searched for it in vain."""
+        marker, before = self._late[0]
+        if text:
+            self._waiting.append(text)
+        if self._waiting:
+            self._late[0] = (marker, before + count)
+        self._window = window[-(len(marker.text) - 1) :] if len(marker.text) > 1 else ""
+
+    def _align(self, text: str, found: list[Item]) -> list[Item]:
+        """Fit what the ids say to the text that came: more text before it is text that was held back."""
+        alone = "".join(item.text for item in found)
+        place = text.find(alone)
+        if not alone or place > 0:
+            return [Words(text if not alone else text[:place]), *found]
+        return found if place == 0 else self._anchor(text, found)
+
+    def _anchor(self, text: str, found: list[Item]) -> list[Item]:
+        """Where tokens decode otherwise alone than together: take `text`, cut at its markers' texts."""
+        markers = [item for item in found if isinstance(item, Marker)]
+        tokens: list[list[str]] = [[] for _ in range(len(markers) + 1)]
+        counts = [0] * (len(markers) + 1)
+        group = 0
+        for item in found:
+            if isinstance(item, Marker):
+                group += 1
+            else:
+                tokens[group].extend(item.tokens)
+                counts[group] += item.count
+        places = _places(text, markers)
+        last_found = max((number for number, place in enumerate(places) if place >= 0), default=-1)
+        items: list[Item] = []
+        at = 0
+        for number, (marker, place) in enumerate(zip(markers, places, strict=True)):
+            if place >= 0:
+                if place > at:
+                    items.append(Words(text[at:place], tokens[number], counts[number]))
+                items.append(marker)
+                at = place + len(marker.text)
+                continue
+            # An end-of-sequence token's text never comes, so nothing is held for it.
+            if number > last_found and at < len(text) and marker.terminal != DROP:
+                self._waiting.append(text[at:])
+                self._window += text[at:]
+                at = len(text)
+            self._late.append((marker, counts[number]))
+        if at < len(text):
+            items.append(Words(text[at:], tokens[-1], counts[-1]))
+        return items
+
+
+def _places(text: str, markers: Sequence[Marker]) -> list[int]:
+    """Where each marker's text stands, taking from the right so that an earlier look-alike is not mistaken for it."""
+    places = [-1] * len(markers)
+    end = len(text)
+    absent: set[str] = set()
+    for number in range(len(markers) - 1, -1, -1):
+        wanted = markers[number].text
+        if wanted in absent:
+            continue
+        place = text.rfind(wanted, 0, end)
+        if place < 0:
+            absent.add(wanted)
+        else:
+            places[number] = end = place
+    return places

@@ -1,0 +1,93 @@
+"""Every modelled parser against vLLM's own, on generated cases: splits, deltas, counts, and what the prompt says.
+
+More cases than by default: `--parser-cases N` (see conftest.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from reasonctl.parsers import ParserRaisedError, build
+from reasonctl.parsers.base import Delta, ParserModel, Split
+from reasonctl.parsers.target import Target
+
+from ..parsers.spec_vocabulary import SpecVocabulary
+from .cases import FAMILIES, cases, specs
+from .driver import VllmDriver
+
+OLD_NAMES = tuple(name for name in FAMILIES if name != "step5")
+"""Those that 0.32.0 has too."""
+
+
+def model_answer(case: Mapping[str, Any], vocabulary: SpecVocabulary, target: Target) -> dict[str, Any]:
+    """What `vllm_driver.py` answers for a case, made with the built-in models."""
+    request_kwargs = case["request_kwargs"] or {}
+    prompt_ids = case["prompt_ids"]
+    answer: dict[str, Any] = {}
+
+    def model(*, streaming: bool) -> ParserModel:
+        built = build(case["parser"], vocabulary, case["kwargs"], request_kwargs=request_kwargs, target=target)
+        built.begin(prompt_ids, streaming=streaming)
+        return built
+
+    def attempt(result: dict[str, Any], run: Callable[[], None]) -> dict[str, Any]:
+        try:
+            run()
+        except ParserRaisedError as error:
+            result["error"] = error.exception
+        return result
+
+    def renderer() -> None:
+        built = model(streaming=False)
+        answer["skip_special_tokens"] = built.skip_special_tokens
+        answer["ended"] = None if prompt_ids is None else built.is_reasoning_end(prompt_ids)
+
+    attempt(answer, renderer)
+    full: dict[str, Any] = {}
+
+    def whole() -> None:
+        built = model(streaming=False)
+        split: Split = built.split(case["text"], case["ids"])
+        full.update(reasoning=split.reasoning, content=split.content)
+        full["tokens"] = built.count_reasoning_tokens(case["ids"])
+
+    answer["full"] = attempt(full, whole)
+    answer["streams"] = []
+    for deltas in case["streams"]:
+        stream: dict[str, Any] = {"deltas": []}
+
+        def streamed(stream: dict[str, Any] = stream, deltas: list[Any] = deltas) -> None:
+            built = model(streaming=True)
+            for number, (text, ids) in enumerate(deltas):
+                delta: Delta | None = built.feed(text, ids, finished=number == len(deltas) - 1)
+                stream["deltas"].append(None if delta is None else [delta.reasoning, delta.content])
+            stream["tokens"] = built.count_reasoning_tokens(case["ids"])
+
+        answer["streams"].append(attempt(stream, streamed))
+    return answer
+
+
+def assert_same(driver: VllmDriver, name: str, count: int, seed: int) -> None:
+    target = Target("vllm", tuple(int(part) for part in driver.version.split(".")))  # type: ignore[arg-type]
+    described = specs(name)
+    vocabularies = {key: SpecVocabulary(spec) for key, spec in described.items()}
+    asked = list(cases(name, count, seed=seed))
+    answers = driver.run({key: spec.to_json() for key, spec in described.items()}, asked)
+    for number, (case, expected) in enumerate(zip(asked, answers, strict=True)):
+        got = model_answer(case, vocabularies[case["tokenizer"]], target)
+        assert got == expected, f"case {number} of {name}, seed {seed}: {case}"
+
+
+@pytest.mark.vllm
+@pytest.mark.parametrize("name", FAMILIES)
+def test_model_is_vllm_0_33(name: str, vllm_0_33: VllmDriver, parser_cases: int) -> None:
+    assert_same(vllm_0_33, name, parser_cases, seed=33)
+
+
+@pytest.mark.vllm
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_model_is_vllm_0_32(name: str, vllm_0_32: VllmDriver, parser_cases: int) -> None:
+    assert_same(vllm_0_32, name, parser_cases // 2, seed=32)
