@@ -195,8 +195,10 @@ def _truth_tests(tree: nodes.Template) -> Iterator[nodes.Node]:
         else:
             yield node
 
-    for branch in tree.find_all((nodes.If, nodes.CondExpr)):
+    for branch in tree.find_all(nodes.If):
         yield from operands(branch.test)
+    for choice in tree.find_all(nodes.CondExpr):
+        yield from operands(choice.test)
     for assign in tree.find_all(nodes.Assign):
         if isinstance(assign.node, nodes.And | nodes.Not):
             yield from operands(assign.node)

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import IO, Any
+from typing import Any
 
 from ..errors import ReasonctlError
 
@@ -104,13 +104,13 @@ class _Child:
     def __init__(self) -> None:
         self.owner = os.getpid()
         self._lock = threading.Lock()
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the child)
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the child)
         self._control, other = socket.socketpair()
         package = __name__.rpartition(".")[0]
         with other:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", f"{package}.child"],
-                stdin=other,
+                stdin=other.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
                 env={**os.environ, **_ENVIRONMENT},

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..parsers.markers import STATE_MARKERS, MarkerPair
 from ..parsers.target import Target
 from .conversations import SENTINEL, Conversation, conversations
-from .kwargs import EFFORTS, variant_kwargs
+from .kwargs import EFFORTS, template_kwargs, variant_kwargs
 from .model import Model, Template
 from .render import Limits, Rendered, Renderer, RenderError, RenderRequest
 from .state import prompt_state, region_start
@@ -188,14 +189,26 @@ class _Run:
                 self.compared[name] = known + tuple(v for v in values if not _holds(known, v))
 
     def states(self, variants: Sequence[Mapping[str, Any]]) -> list[PromptState]:
-        """The states of every conversation under each variant, in that order; one batch for each template."""
-        jobs = [(variant, self._kwargs(variant), talk) for variant in variants for talk in self._talks]
-        results: dict[int, Rendered] = {}
-        for digest, renderer in self._renderers.items():
-            mine = [index for index, job in enumerate(jobs) if self._digest(job[2]) == digest]
-            requests = [_request(jobs[index][2], jobs[index][1]) for index in mine]
-            results.update(zip(mine, renderer.render_all(requests), strict=True))
-        return [self._state(*job, results[index]) for index, job in enumerate(jobs)]
+        """The states of every conversation under each variant, in that order; one batch for each template.
+
+        Variants that reach the template with the same kwargs are rendered, and read, once.
+        """
+        jobs: list[tuple[Mapping[str, Any], dict[str, Any], tuple[str, str]]] = []
+        wanted: dict[str, dict[tuple[str, str], RenderRequest]] = {digest: {} for digest in self._renderers}
+        for variant in variants:
+            kwargs = self._kwargs(variant)
+            for talk in self._talks:
+                digest = self._digest(talk)
+                reaching = template_kwargs(kwargs, self._renderers[digest].declared)
+                key = (talk.name, json.dumps(reaching, sort_keys=True))
+                wanted[digest].setdefault(key, _request(talk, reaching))
+                jobs.append((variant, kwargs, key))
+        read: dict[tuple[str, str], PromptState] = {}
+        for digest, requests in wanted.items():
+            results = self._renderers[digest].render_all(list(requests.values()))
+            for key, result in zip(requests, results, strict=True):
+                read[key] = self._read(key[0], result)
+        return [replace(read[key], variant=variant, kwargs=kwargs) for variant, kwargs, key in jobs]
 
     def close(self) -> None:
         for renderer in self._renderers.values():
@@ -208,15 +221,14 @@ class _Run:
     def _kwargs(self, variant: Mapping[str, Any]) -> dict[str, Any]:
         return variant_kwargs(variant, default_kwargs=self._default_kwargs, effort_map=self._effort_map)
 
-    def _state(
-        self, variant: Mapping[str, Any], kwargs: Mapping[str, Any], talk: Conversation, result: Rendered
-    ) -> PromptState:
+    def _read(self, conversation: str, result: Rendered) -> PromptState:
+        """The state of one rendering, its variant still to be filled in."""
         if result.text is None:
             error = result.error or RenderError("crashed", "no result")
             return PromptState(
-                conversation=talk.name,
-                variant=variant,
-                kwargs=kwargs,
+                conversation=conversation,
+                variant={},
+                kwargs={},
                 state="error",
                 error=error.message,
                 error_kind=error.kind,
@@ -228,9 +240,9 @@ class _Run:
         read = prompt_state(prompt, start)
         ids, after_open = self._tokens(prompt, read.marker_end if read.state == "open" else None)
         return PromptState(
-            conversation=talk.name,
-            variant=variant,
-            kwargs=kwargs,
+            conversation=conversation,
+            variant={},
+            kwargs={},
             state=read.state,
             marker=read.marker,
             tail=read.tail,
@@ -260,11 +272,9 @@ def _request(talk: Conversation, kwargs: Mapping[str, Any]) -> RenderRequest:
 
 def _markers_of(template: Template) -> MarkerPair:
     """The first pair of markers the template itself writes; `<think>` where it writes none."""
-    for wanted in (lambda pair: pair.start in template.text, lambda pair: pair.end in template.text):
-        for pair in STATE_MARKERS:
-            if wanted(pair):
-                return pair
-    return STATE_MARKERS[0]
+    by_start = [pair for pair in STATE_MARKERS if pair.start in template.text]
+    by_end = [pair for pair in STATE_MARKERS if pair.end in template.text]
+    return (by_start or by_end or STATE_MARKERS)[0]
 
 
 def _base_variants(

@@ -202,7 +202,7 @@ def _built_by_transformers(folder: Path) -> tokenizers.Tokenizer | str:
     except Exception as error:  # any of a hundred loaders may fail in its own way
         reason = " ".join(str(error).split())[:200]
         return f"transformers cannot build the tokenizer ({type(error).__name__}: {reason})"
-    backend = getattr(built, "backend_tokenizer", None)
+    backend: tokenizers.Tokenizer | None = getattr(built, "backend_tokenizer", None)
     if backend is None:
         return f"{type(built).__name__} has no `tokenizers` backend, which token-level facts need"
     if backend.get_vocab_size(with_added_tokens=True) < _BYTES:
