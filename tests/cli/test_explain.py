@@ -1,0 +1,76 @@
+"""`reasonctl explain`: every rule has a page, by id and by slug, plain where it is piped."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+import pytest
+
+from reasonctl.checks.rule import Rule, all_rules
+from reasonctl.cli import main
+from reasonctl.cli.explain import paragraphs
+from reasonctl.reports import formats
+
+RULES = list(all_rules().values())
+
+
+def explain(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["reasonctl", "explain", name])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_page_says_everything(
+    rule: type[Rule], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = explain(monkeypatch, capsys, rule.id)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0].startswith(f"{rule.id} {rule.slug}   ")
+    titles = ["What it does", "Why it matters", "Example", "Do instead", "Affected versions"]
+    titles += ["Sources"] if rule.sources else []
+    assert [line for line in lines if line in titles] == titles
+    flat = " ".join(out.split())
+    for text in (rule.what, rule.why, rule.instead, rule.versions, *rule.sources):
+        assert " ".join(text.split()) in flat
+    for line in inspect.cleandoc(rule.example).splitlines():
+        assert " ".join(line.split()) in flat
+    assert max(map(len, lines)) <= 96
+    assert "\x1b" not in out
+
+
+def test_slug_and_lower_case_name_the_same_page(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pages = {explain(monkeypatch, capsys, name) for name in ("INT904", "int904", "result-lost")}
+    assert len(pages) == 1
+
+
+def test_example_keeps_its_shape(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = explain(monkeypatch, capsys, "INT904")
+    lines = out.splitlines()
+    start = lines.index("Example")
+    assert lines[start + 1 : start + 3] == [
+        "    error INT904 result-lost: the parser gave no answer within 60 s",
+        "      at  trace t7, parser my_parser",
+    ]
+
+
+def test_unknown_rule_offers_the_nearest(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = explain(monkeypatch, capsys, "result-los")
+    assert (code, out) == (2, "")
+    assert err == "reasonctl: no rule is called 'result-los'; did you mean result-lost?\n"
+
+
+def test_coloured_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(formats, "colour", lambda stream: True)
+    _, out, _ = explain(monkeypatch, capsys, "INT904")
+    assert "\x1b[36m`--debug`\x1b[0m" in out
+
+
+def test_paragraphs_are_joined() -> None:
+    assert paragraphs("One\n        two.\n\n        Three.\n") == ["One two.", "Three."]

@@ -1,0 +1,98 @@
+"""What starting up may import. Heavy packages cost seconds, so the quick commands must do without them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROBE = """
+import sys
+before = set(sys.modules) | set(sys.stdlib_module_names)
+from reasonctl.cli import main
+sys.argv = ["reasonctl", *sys.argv[1:]]
+try:
+    main()
+except SystemExit as stop:
+    code = stop.code or 0
+names = {name.partition(".")[0] for name in sys.modules} - before
+print("CODE", code, "MODULES", *sorted(names), file=sys.stderr)
+"""
+COMMAND_LINE = {
+    "typer",
+    "rich",
+    "shellingham",
+    "annotated_doc",
+    # typer 0.29 coerces arguments with pydantic
+    "pydantic",
+    "pydantic_core",
+    "annotated_types",
+    "typing_inspection",
+    "typing_extensions",
+    # typer and rich lay out help pages with these
+    "markdown_it",
+    "mdurl",
+    "pygments",
+    "attr",
+    "click",
+}
+READERS = {"yaml", "ruamel", "packaging", "bashlex", "platformdirs"}
+HEAVY = {
+    "transformers",
+    "tokenizers",
+    "torch",
+    "vllm",
+    "httpx",
+    "huggingface_hub",
+    "jinja2",
+    "numpy",
+    "jq",
+    "zstandard",
+}
+
+
+def imported(*arguments: str) -> set[str]:
+    """Top-level packages outside the standard library that one run of the command line imports."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", PROBE, *arguments], capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    head, _, names = done.stderr.rpartition("CODE ")
+    assert names.startswith("0 MODULES "), done.stderr
+    assert head == ""
+    return {name for name in names.split()[2:] if not name.startswith("_")} - {"reasonctl"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["audit", "--help"],
+        ["explain", "INT904"],
+        ["rules"],
+        ["rules", "--format", "json"],
+        ["parsers"],
+        ["parsers", "qwen3"],
+        ["parsers", "qwen3", "--format", "json"],
+    ],
+    ids=" ".join,
+)
+def test_commands_that_only_tell_import_no_more_than_the_command_line(arguments: list[str]) -> None:
+    assert imported(*arguments) - COMMAND_LINE == set()
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif", "junit"])
+def test_validate_config_imports_readers_only(form: str, tmp_path: Path) -> None:
+    budget = tmp_path / "budget.json"
+    budget.write_text('{"low": 1024, "medium": 4096}', encoding="utf-8")
+    assert imported("validate-config", str(budget), "--format", form) - COMMAND_LINE - READERS == set()
+
+
+def test_probe_sees_imports() -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", "import jinja2\n" + PROBE, "--version"], capture_output=True, text=True, check=True
+    )
+    assert "jinja2" in done.stderr.split()
+    assert set() == HEAVY & (COMMAND_LINE | READERS)
