@@ -94,4 +94,4 @@ def test_probe_sees_imports() -> None:
     probe = PROBE.replace("from reasonctl.cli", "import jinja2\nfrom reasonctl.cli")
     done = subprocess.run([sys.executable, "-I", "-c", probe, "--help"], capture_output=True, text=True, check=True)
     assert "jinja2" in done.stderr.split()
-    assert HEAVY & (COMMAND_LINE | READERS) == set()
+    assert HEAVY.isdisjoint(COMMAND_LINE | READERS)
