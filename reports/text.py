@@ -22,8 +22,8 @@ _FACTS: Mapping[str, Callable[[Page, Report], None]] = {
 _ALIKE = 4
 """Findings of one rule that are shown in full; the rest are counted (`--verbose` shows all)."""
 _SPLITS = ("client", "full", "streamed", "stream", "expected", "got")
-_ORDER = ("request", "prompt", "prompt_tail", "output", *_SPLITS, "because", "chain", "also")
-_HIDDEN = ("cells", "conversation", "variant", "probe", "mode", "chunking", "symptom")
+_ORDER = ("request", "conversation", "cells", "prompt", "prompt_tail", "output", *_SPLITS, "because", "chain", "also")
+_HIDDEN = ("variant", "probe", "mode", "chunking", "symptom")
 """Evidence that the text report tells in other words, or leaves to JSON."""
 
 
@@ -92,7 +92,7 @@ def _evidence(page: Page, evidence: Mapping[str, Any]) -> list[tuple[str, str | 
         rows += _evidence(page, nested)
     for key in sorted(evidence, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER)):
         value = evidence[key]
-        if key == "shown" or (key in _HIDDEN and not page.verbose) or value in (None, [], {}):
+        if key == "shown" or (key in _HIDDEN and not page.verbose) or _says_nothing(key, value):
             continue
         rows.append(_row(page, key, value))
         if key == "chain":
@@ -101,12 +101,26 @@ def _evidence(page: Page, evidence: Mapping[str, Any]) -> list[tuple[str, str | 
     return rows
 
 
+def _says_nothing(key: str, value: Any) -> bool:
+    if key == "cells":
+        return len(value) < 2
+    return (
+        value in (None, []) or (value == {} and key != "request") or (key == "conversation" and value == "single_turn")
+    )
+
+
 def _row(page: Page, key: str, value: Any) -> tuple[str, str | Text]:
     label = key.replace("_", " ")
     if isinstance(value, Mapping) and value.keys() & {"reasoning", "content", "error"}:
         return label, split_text(value, page.limit)
     if key == "also":
         return label, ", ".join(map(str, value))
+    if key == "request" and value == {}:
+        return label, "a plain one"
+    if key == "cells":
+        named = [_request(cell) for cell in value]
+        few = named if page.verbose else named[:3]
+        return "seen with", "; ".join(few) + (f"; {len(named) - len(few)} more" if len(named) > len(few) else "")
     if key in ("prompt", "prompt_tail", "output") and isinstance(value, str):
         return label.removesuffix(" tail"), quoted(value, page.limit)
     if isinstance(value, Mapping) and {"output", "got"} <= value.keys():

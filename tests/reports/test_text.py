@@ -65,6 +65,47 @@ def test_finding_shows_place_evidence_and_hint(audit_report: Report) -> None:
     ]
 
 
+def test_evidence_of_a_plain_request_and_of_several(audit_report: Report) -> None:
+    cells = [{"conversation": "multi_turn", "variant": {"thinking": on}} for on in (True, False)]
+    evidence = {"request": {}, "conversation": "multi_turn", "cells": cells, "limit": 3, "gone": None}
+    report = replace(audit_report, findings=(replace(audit_report.findings[0], evidence=evidence),))
+    lines = squeezed(report).splitlines()
+    start = lines.index(" request a plain one")
+    assert lines[start + 1 : start + 4] == [
+        " conversation multi_turn",
+        " seen with thinking=true, multi_turn; thinking=false, multi_turn",
+        " limit 3",
+    ]
+    assert "gone" not in squeezed(report)
+
+
+def test_failures_as_evidence_are_laid_out(audit_report: Report) -> None:
+    failure = audit_report.facts["parser"]["candidates"][2]["failures"][0]
+    report = replace(audit_report, findings=(replace(audit_report.findings[0], evidence={"shown": failure}),))
+    lines = squeezed(report).splitlines()
+    start = lines.index(" request enable_thinking=false, single_turn")
+    assert lines[start + 1 : start + 6] == [
+        ' output "It is 4."',
+        " expected reasoning null",
+        ' content "It is 4."',
+        ' got reasoning "It is 4."',
+        " content null",
+    ]
+
+
+def test_what_clients_get_from_the_judged_parser(audit_report: Report) -> None:
+    gets = "content NULL, the answer filed as reasoning"
+    rows = [
+        {"conversation": "single_turn", "variant": {}, "state": "open", "gets": "content", "ok": True, "rule": None},
+        {"conversation": "tools", "variant": {}, "state": "open", "gets": gets, "ok": False, "rule": "FIT105"},
+    ]
+    parser = {**audit_report.facts["parser"], "requests": rows}
+    lines = squeezed(replace(audit_report, facts={**audit_report.facts, "parser": parser})).splitlines()
+    start = lines.index(" with deepseek_r1 prompt ends the client gets")
+    assert lines[start + 1] == " single_turn: plain open content ok"
+    assert lines[start + 2] == f" tools: plain open {gets} FIT105"
+
+
 def test_notes_and_suppressed_findings_only_when_verbose(audit_report: Report) -> None:
     brief, full = squeezed(audit_report), squeezed(audit_report, verbose=True)
     assert "TPL001" not in brief
