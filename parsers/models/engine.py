@@ -1,4 +1,4 @@
-"""The engine family: fourteen names, one machine, and a table of what tells them apart.
+"""The engine family: what a server gets from these parsers, one machine for all of them.
 
 Models vLLM's `ParserEngine` (vllm/parser/engine/parser_engine.py), its adapter (adapters.py) and the part of
 `DelegatingParser` (vllm/parser/abstract_parser.py) that runs them without a tool parser; 0.33.0 and 0.32.0.
@@ -6,50 +6,17 @@ Models vLLM's `ParserEngine` (vllm/parser/engine/parser_engine.py), its adapter 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
 
-from ..base import Delta, ParserModel, ParserRaisedError, Split, Vocabulary
+from ..base import Delta, ParserModel, Split, Vocabulary
 from ..target import Target
-from . import engine_grammar as grammars
-from .engine_grammar import Grammar, State
+from .engine_dialects import DIALECTS, Dialect, Kwargs
+from .engine_grammar import THINK_START, State
 from .engine_machine import Machine
 from .engine_newlines import NewlineRepair, repair
 
-Kwargs = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """What tells one name from the others.
-
-    Attributes:
-        grammar: the format, with thinking on or off.
-        grammar_0_32: the format in vLLM 0.32.0, where that differs.
-        thinks: reads from the chat-template kwargs and the tokenizer whether thinking is on.
-        trims_reasoning: white space at the end of reasoning is dropped.
-        off_is_content: with thinking off, a whole output is content as it stands.
-        off_hides_reasoning: with thinking off, reasoning is thrown away, and streaming passes everything on from the
-            second delta.
-        off_counts_nothing: with thinking off, no token is a reasoning token.
-        fills_content: an empty answer is replaced by the reasoning when the request switched thinking off or asked
-            with `force_nonempty_content`.
-        trims_content: newlines before the answer are dropped.
-        repairs_newlines: escaped newlines become real ones.
-    """
-
-    grammar: Callable[[bool], Grammar]
-    thinks: Callable[[Kwargs, Vocabulary], bool]
-    grammar_0_32: Callable[[bool], Grammar] | None = None
-    trims_reasoning: bool = True
-    off_is_content: bool = True
-    off_hides_reasoning: bool = False
-    off_counts_nothing: bool = False
-    fills_content: bool = False
-    trims_content: bool = False
-    repairs_newlines: bool = False
+ENGINE_NAMES: tuple[str, ...] = tuple(DIALECTS)
+"""The names this module models."""
 
 
 def build_engine(
@@ -72,7 +39,7 @@ def build_engine(
         ParserRaisedError: vLLM's constructor raises for these kwargs.
     """
     own = kwargs if request_kwargs is None else request_kwargs
-    return EngineModel(_DIALECTS[name], vocabulary, kwargs, own, target or Target())
+    return EngineModel(DIALECTS[name], vocabulary, kwargs, own, target or Target())
 
 
 class EngineModel(ParserModel):
@@ -94,7 +61,7 @@ class EngineModel(ParserModel):
         )
         vocab = vocabulary.vocab
         literals = self._grammar.literals
-        start_marker = literals.get(grammars.THINK_START)
+        start_marker = literals.get(THINK_START)
         self._start_id = vocab.get(start_marker[0]) if start_marker else None
         self._start_opens = self._opens_reasoning()
         self._end_ids = self._grammar.end_ids(vocab)
@@ -151,7 +118,7 @@ class EngineModel(ParserModel):
 
     def _opens_reasoning(self) -> bool:
         """Whether a start marker in the prompt leaves reasoning open, by what it would do at the start of an output."""
-        move = self._grammar.moves.get((self._grammar.start, grammars.THINK_START))
+        move = self._grammar.moves.get((self._grammar.start, THINK_START))
         return move is not None and move.to is State.REASONING
 
     def _machine(self, *, keep_tools: bool = True) -> Machine:
@@ -288,82 +255,3 @@ def _joined(first: Delta | None, second: Delta | None) -> Delta | None:
 
 def _concatenated(first: str | None, second: str | None) -> str | None:
     return (first or "") + second if second else first
-
-
-def _always(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
-    return True
-
-
-def _by_enable_thinking(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
-    """On unless `enable_thinking` is there and false or null. vLLM caches its grammar by the value itself."""
-    value = kwargs.get("enable_thinking", True)
-    try:
-        hash(value)
-    except TypeError as error:
-        raise ParserRaisedError("TypeError", str(error)) from None
-    return bool(value)
-
-
-def _by_enable_thinking_unheeded(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
-    """Always on, but the value is looked at."""
-    _by_enable_thinking(kwargs, vocabulary)
-    return True
-
-
-def _by_either(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
-    """On unless `thinking` or `enable_thinking` is given and neither is true."""
-    thinking, enable_thinking = kwargs.get("thinking"), kwargs.get("enable_thinking")
-    return (thinking is None and enable_thinking is None) or bool(thinking) or bool(enable_thinking)
-
-
-def _by_either_unless_glm_5_3(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
-    """As `_by_either`, but GLM-5.3, known by its template, has no switch and always thinks."""
-    off = kwargs.get("thinking") is False or kwargs.get("enable_thinking") is False
-    return (off and _is_glm_5_3(vocabulary.chat_template)) or _by_either(kwargs, vocabulary)
-
-
-def _is_glm_5_3(template: object) -> bool:
-    signs = ("[gMASK]<sop>", "Reasoning Effort:", "<tool_call>", "<arg_key>", "<arg_value>")
-    return isinstance(template, str) and all(sign in template for sign in signs) and "enable_thinking" not in template
-
-
-def _by_either_or_effort(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
-    """On without either key, or with a true one; never with `reasoning_effort` none."""
-    given = "thinking" in kwargs or "enable_thinking" in kwargs
-    on = bool(kwargs.get("thinking") or kwargs.get("enable_thinking")) if given else True
-    return on and kwargs.get("reasoning_effort") != "none"
-
-
-_QWEN = {"grammar": grammars.qwen, "grammar_0_32": partial(grammars.qwen, before_0_33=True)}
-_GLM = Dialect(grammars.glm, _by_either_unless_glm_5_3)
-_DIALECTS: Mapping[str, Dialect] = {
-    "qwen3": Dialect(**_QWEN, thinks=_by_enable_thinking, trims_reasoning=False),
-    "mimo": Dialect(**_QWEN, thinks=_by_enable_thinking, trims_reasoning=False),
-    "nemotron_v3": Dialect(**_QWEN, thinks=_by_enable_thinking, fills_content=True),
-    "granite_thinking_parser": Dialect(**_QWEN, thinks=_by_enable_thinking, fills_content=True, trims_content=True),
-    "step3p5": Dialect(**_QWEN, thinks=_by_enable_thinking_unheeded),
-    "minicpmv": Dialect(
-        grammars.minicpmv,
-        _by_enable_thinking,
-        grammar_0_32=partial(grammars.minicpmv, before_0_33=True),
-        trims_reasoning=False,
-        off_is_content=False,
-        off_hides_reasoning=True,
-        repairs_newlines=True,
-    ),
-    "seed_oss": Dialect(
-        partial(grammars.qwen, prefix="seed:", turns=frozenset(("<seed:bos>", "<seed:eos>"))),
-        _by_enable_thinking,
-        trims_reasoning=False,
-    ),
-    "glm45": _GLM,
-    "glm47": _GLM,
-    "ling3": Dialect(grammars.glm, _by_either),
-    "kimi_k2": Dialect(grammars.kimi_k2, _by_either, off_counts_nothing=True),
-    "minimax_m2": Dialect(grammars.minimax_m2, _always, off_is_content=False),
-    "deepseek_v4": Dialect(grammars.deepseek_v4, _by_either_or_effort, off_is_content=False),
-    "deepseek_v41": Dialect(grammars.deepseek_v41, _by_either_or_effort, off_is_content=False),
-}
-
-ENGINE_NAMES: tuple[str, ...] = tuple(_DIALECTS)
-"""The names this module models."""

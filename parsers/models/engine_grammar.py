@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from functools import cached_property
+from functools import cache, cached_property
 
 THINK_START, THINK_END, TOOL_START, TOOL_END = "THINK_START", "THINK_END", "TOOL_START", "TOOL_END"
 
@@ -127,6 +127,7 @@ def _first(thinking: bool) -> State:
     return _REASONING if thinking else _CONTENT
 
 
+@cache
 def qwen(
     thinking: bool, *, prefix: str = "", turns: frozenset[str] = CHATML_TURNS, before_0_33: bool = False
 ) -> Grammar:
@@ -171,6 +172,7 @@ def qwen(
     )
 
 
+@cache
 def minicpmv(thinking: bool, *, before_0_33: bool = False) -> Grammar:
     """Qwen's format; `<|im_end|>` and four reserved markers vanish, and a stray thought is dropped when off."""
     base = qwen(thinking, turns=frozenset(), before_0_33=before_0_33)
@@ -185,6 +187,7 @@ def minicpmv(thinking: bool, *, before_0_33: bool = False) -> Grammar:
     )
 
 
+@cache
 def glm(thinking: bool) -> Grammar:
     """`<think>` and `<tool_call>name<arg_key>...`. With thinking off the think markers are ordinary text."""
     moves = _moves(
@@ -215,6 +218,7 @@ def glm(thinking: bool) -> Grammar:
     )
 
 
+@cache
 def kimi_k2(thinking: bool) -> Grammar:
     """`<think>` and `<|tool_calls_section_begin|>`. After a section nothing is content any more."""
     moves = _moves(
@@ -241,6 +245,7 @@ def kimi_k2(thinking: bool) -> Grammar:
     )
 
 
+@cache
 def minimax_m2(thinking: bool = True) -> Grammar:
     """`<think>` and `<minimax:tool_call>`. A `</minimax:tool_call>` without a call vanishes from content."""
     openers = ("INVOKE_DQ", "INVOKE_SQ", "INVOKE")
@@ -276,11 +281,13 @@ def minimax_m2(thinking: bool = True) -> Grammar:
     )
 
 
+@cache
 def deepseek_v4(thinking: bool) -> Grammar:
     """`<think>` and DSML calls; a generated `<think>` opens a block even with thinking off."""
     return _dsml(thinking, "<｜DSML｜tool_calls>", "<｜DSML｜toolcalls>", "<｜DSML｜tool>", gap="", calls="tool_calls")
 
 
+@cache
 def deepseek_v41(thinking: bool) -> Grammar:
     """As deepseek_v4, with a blank after the DSML sign."""
     return _dsml(thinking, "<｜DSML｜ calls>", gap=" ", calls="calls")

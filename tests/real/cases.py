@@ -436,6 +436,18 @@ class _Maker:
         )
         if rng.random() < 0.2:
             yield self._finish([(text, []) for text, _ in cut])
+        if rng.random() < 0.2:
+            yield self._finish(self._scrambled(pieces))
+
+    def _scrambled(self, pieces: list[tuple[str, int]]) -> list[tuple[str, list[int]]]:
+        """Text and ids cut apart from each other, so that either may be late by any amount."""
+        text, ids = _join(pieces)
+        deltas: list[tuple[str, list[int]]] = []
+        while text or ids:
+            characters, tokens = self._rng.choice((0, 0, 1, 3, 8, 20)), self._rng.choice((0, 0, 1, 2, 4))
+            deltas.append((text[:characters], ids[:tokens]))
+            text, ids = text[characters:], ids[tokens:]
+        return deltas
 
     def _finish(self, deltas: list[tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:
         if not deltas or self._rng.random() < 0.1:
