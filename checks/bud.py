@@ -1,1 +1,46 @@
-"""Not written yet."""
+"""BUD: thinking budgets. The rules are told apart by what they look at; this is the family as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..budgets.facts import BudgetFacts
+from .bud_ceiling import AnswerStarved, BudgetReachesCeiling, NotMonotone, Unlimited, ZeroBudget
+from .bud_model import EffortNotInTemplate, FallbackDisagrees, MarkerNotSingleToken
+from .bud_server import (
+    EndpointIgnoresBudget,
+    FieldInTheWrongPlace,
+    NullDiffers,
+    ServerDefaultIgnored,
+    VersionCannot,
+)
+from .bud_values import BelowMinusOne, DuplicateKey, MediumMissing, NoneIsNoLevel, NotAnInteger, UnknownEffort
+from .finding import Finding
+
+RULES = (
+    UnknownEffort,
+    NoneIsNoLevel,
+    MediumMissing,
+    NotAnInteger,
+    BelowMinusOne,
+    BudgetReachesCeiling,
+    AnswerStarved,
+    EffortNotInTemplate,
+    FallbackDisagrees,
+    ServerDefaultIgnored,
+    MarkerNotSingleToken,
+    NotMonotone,
+    ZeroBudget,
+    Unlimited,
+    FieldInTheWrongPlace,
+    EndpointIgnoresBudget,
+    VersionCannot,
+    DuplicateKey,
+    NullDiffers,
+)
+
+
+def check_budget(facts: BudgetFacts) -> Iterator[Finding]:
+    """Every finding about one configuration."""
+    for rule in RULES:
+        yield from rule.check(facts)

@@ -1,0 +1,247 @@
+"""What a configuration is (budget, generation config, requests, serve command), and the budget in it with its place."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ..checks.finding import Location
+from ..errors import InputError
+from ..serve.command import ServeCommand
+from ..serve.commandline import FORMS, find_commands
+from .curl import read_curl
+from .dialects import EFFORTS, Form
+from .document import Node, locator
+from .files import read_stdin, read_text
+from .json_text import read_json, read_json_values
+from .request import BUDGET_KEY, Request, endpoint_of, looks_like_body, wrapped_body
+from .toml_text import read_toml
+from .yaml_text import read_yaml
+
+READS = (
+    "a number, a map of efforts, {'thinking_token_budget': ...}, a generation config, a request body, a curl command, "
+    "or a `vllm serve` or `slimserve` command line"
+)
+_GENERATION_KEYS = frozenset(
+    {
+        "bos_token_id",
+        "do_sample",
+        "eos_token_id",
+        "max_length",
+        "max_new_tokens",
+        "min_p",
+        "pad_token_id",
+        "presence_penalty",
+        "repetition_penalty",
+        "temperature",
+        "top_k",
+        "top_p",
+        "transformers_version",
+        "_from_model_config",
+    }
+)
+_MANIFEST_KEYS = frozenset({"apiVersion", "kind", "services", "spec", "containers", "override-generation-config"})
+_MANIFEST_KEYS |= {"override_generation_config", "reasoning-parser", "reasoning_parser", "applications"}
+_SERVER = re.compile(r"\bvllm\b|\bslimserve\b|\bapi_server\b")
+_CURL = re.compile(r"(?:^|[\s;&|/])curl(?:\.exe)?\s")
+_TOML = re.compile(r"\[\[?\s*[A-Za-z_\"'][\w.\s\"'-]*\]?\]\s*(?:#.*)?$|[\w.\"'-]+(?:\s*\.\s*[\w\"'-]+)*\s*=")
+
+
+@dataclass(frozen=True)
+class Config:
+    """A configuration. `budget` is the server's default in it, where it has one; `where` says in words where it stood.
+
+    `documents` are all parsed parts (for keys given twice).
+    """
+
+    path: str
+    form: Form
+    location: Location
+    where: str
+    budget: Node | None = None
+    requests: tuple[Request, ...] = ()
+    command: ServeCommand | None = None
+    documents: tuple[Node, ...] = ()
+
+
+def read_config(value: str) -> Config:
+    """Read a CONFIG value: a file, `-` for stdin, or the text itself (a number, JSON, a command line).
+
+    Raises:
+        InputError: it cannot be read, or is none of the forms.
+    """
+    if value == "-":
+        return parse_config(read_stdin(), path="-")
+    if _exists(value):
+        return parse_config(read_text(Path(value), shown=value), path=value)
+    if re.fullmatch(r"\s*(?:-?\d+|[{\[].*)\s*", value, re.DOTALL) or (" " in value and _SERVER.search(value)):
+        return parse_config(value, path="CONFIG")
+    raise InputError("no such file", source=value, mend=f"give a file with {READS}")
+
+
+def read_requests(value: str) -> tuple[list[Request], list[Node]]:
+    """The requests of a `--requests` file, and its documents. Raises InputError where it holds none."""
+    text = read_stdin() if value == "-" else read_text(Path(value), shown=value)
+    documents, requests = _requests_in(text, value)
+    if not requests:
+        raise InputError(
+            "no request in it", source=value, mend="give request bodies (JSON, JSONL), traces or curl commands"
+        )
+    return requests, documents
+
+
+def parse_config(text: str, *, path: str) -> Config:
+    """`read_config` for text that is already read; `path` is its name for places."""
+    if not text.strip():
+        raise InputError("it is empty", source=path, mend=f"write {READS}")
+    language = _language(text, path)
+    if language == "serve":
+        return _serve(text, path)
+    if language == "curl":
+        documents, requests = _requests_in(text, path)
+        if not requests:
+            raise InputError("no curl command in it posts a body", source=path, mend="give -d '{...}'")
+        return Config(path, "request", documents[0].location, "curl", None, tuple(requests), None, tuple(documents))
+    nodes = _documents(text, path, language)
+    if not nodes:
+        raise InputError("it is empty", source=path, mend=f"write {READS}")
+    if len(nodes) > 1:
+        return _request_config(nodes, path)
+    return _classified(nodes[0], path)
+
+
+def _language(text: str, path: str) -> str:
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix in (".json", ".jsonl", ".ndjson"):
+        return "json"
+    if suffix in (".yaml", ".yml"):
+        return "yaml"
+    if suffix == ".toml":
+        return "toml"
+    rows = [row for row in text.splitlines() if row.strip() and not row.lstrip().startswith("#")]
+    first = rows[0].strip() if rows else ""
+    if _TOML.match(first) and not _SERVER.search(first) and not _CURL.search(first):
+        return "toml"
+    if first[:1] in ("{", "[", '"') or re.match(r"-?\d|true\b|false\b|null\b", first):
+        return "json" if first[:1] in ("{", "[") else "yaml"
+    if _CURL.search(text):
+        return "curl"
+    return "serve" if _SERVER.search(text) or first.startswith("--") else "yaml"
+
+
+def _documents(text: str, path: str, language: str) -> list[Node]:
+    locate = locator(text, path)
+    if language == "toml":
+        return [read_toml(text, locate)]
+    if language == "json":
+        return read_json_values(text, locate)
+    if text.lstrip()[:1] in ("{", "["):  # JSON under a YAML name reads tabs and long keys that YAML refuses
+        try:
+            return [read_json(text, locate)]
+        except InputError:
+            pass
+    return [read_yaml(text, locate)]
+
+
+def _serve(text: str, path: str) -> Config:
+    commands = find_commands(text, path=path)
+    if not commands:
+        raise InputError("no serve command in it", source=path, mend=f"give {FORMS}")
+    if len(commands) > 1:
+        second = commands[1].location
+        raise InputError(
+            f"{len(commands)} serve commands in one file",
+            source=path,
+            line=second.line,
+            column=second.column,
+            mend="give each a file of its own",
+        )
+    command = commands[0]
+    document = command.document("override-generation-config")
+    entry = document.get(BUDGET_KEY) if document is not None else None
+    others = [command.document(flag) for flag in ("default-chat-template-kwargs", "reasoning-config")]
+    return Config(
+        path=path,
+        form="serve",
+        location=entry.location if entry is not None else command.location,
+        where=f"--override-generation-config → {BUDGET_KEY}" if entry is not None else "the serve command",
+        budget=entry.value if entry is not None else None,
+        command=command,
+        documents=tuple(node for node in (document, *others) if node is not None),
+    )
+
+
+def _classified(node: Node, path: str) -> Config:
+    fields = node.fields()
+    if node.items and all(item.entries is not None for item in node.items):
+        return _request_config(list(node.items), path, root=node)
+    if node.entries is None:
+        return Config(path, "scalar", node.location, "the number itself", node, documents=(node,))
+    if looks_like_body(node) or wrapped_body(node) is not None:
+        return _request_config([node], path)
+    if _MANIFEST_KEYS & fields.keys():
+        raise InputError("this form of a serve command is not read yet", source=path, mend=f"give {READS}")
+    entry = fields.get(BUDGET_KEY)
+    if entry is not None and len(fields) == 1:
+        form: Form = "map" if entry.value.entries is not None else "scalar"
+        return Config(path, form, entry.location, BUDGET_KEY, entry.value, documents=(node,))
+    if entry is not None or _GENERATION_KEYS & fields.keys():
+        budget = entry.value if entry is not None else None
+        place = entry.location if entry is not None else node.location
+        where = f"generation config → {BUDGET_KEY}" if entry is not None else "generation config"
+        return Config(path, "generation_config", place, where, budget, documents=(node,))
+    if set(fields) & set(EFFORTS) or all(_could_be_budget(entry.value) for entry in fields.values()):
+        return Config(path, "map", node.location, "the map itself", node, documents=(node,))
+    keys = ", ".join(list(fields)[:5])
+    raise InputError(f"cannot tell what this is (keys: {keys})", source=path, mend=f"give {READS}")
+
+
+def _could_be_budget(node: Node) -> bool:
+    """A number, or what people write in place of one."""
+    value = node.scalar
+    return node.is_scalar and (not isinstance(value, str) or bool(re.fullmatch(r"[-\d._ ]+[kKmM]?", value)))
+
+
+def _request_config(nodes: list[Node], path: str, *, root: Node | None = None) -> Config:
+    requests = [_request(node, index) for index, node in enumerate(nodes, 1)]
+    where = "the request" if len(requests) == 1 else f"{len(requests)} requests"
+    documents = (root,) if root is not None else tuple(nodes)
+    return Config(path, "request", nodes[0].location, where, None, tuple(requests), None, documents)
+
+
+def _requests_in(text: str, path: str) -> tuple[list[Node], list[Request]]:
+    """Every request in the text of a requests file, and the documents they stand in."""
+    language = _language(text, path)
+    if language in ("curl", "serve"):
+        folder = Path(path).parent if path != "-" else Path()
+        pairs = read_curl(text, locator(text, path), folder=folder)
+        requests = [Request(f"#{index}", endpoint_of(node, url), node) for index, (node, url) in enumerate(pairs, 1)]
+        return [node for node, _ in pairs], requests
+    documents = _documents(text, path, language)
+    nodes = [item for node in documents for item in (node.items if node.items is not None else (node,))]
+    return documents, [_request(node, index) for index, node in enumerate(nodes, 1)]
+
+
+def _request(node: Node, index: int) -> Request:
+    if node.entries is None:
+        place = node.location
+        raise InputError(
+            "a request's body is an object",
+            source=place.path,
+            line=place.line,
+            column=place.column,
+            mend="write {'messages': [...], ...}",
+        )
+    inner = wrapped_body(node)
+    if inner is None:
+        return Request(f"#{index}", endpoint_of(node, None), node)
+    body, url, name = inner
+    return Request(name or f"#{index}", endpoint_of(body, url), body)
+
+
+def _exists(value: str) -> bool:
+    try:
+        return Path(value).exists()
+    except (OSError, ValueError):
+        return False

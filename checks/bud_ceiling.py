@@ -1,0 +1,223 @@
+"""BUD306, BUD307, BUD315-BUD317: does the budget leave room for an answer, and do the levels make sense together?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ..budgets.dialects import LEVELS
+from ..budgets.facts import BudgetFacts, BudgetValue
+from ..budgets.versions import SLIMSERVE_SOURCE
+from .bud_values import distinct
+from .finding import Confidence, Finding
+from .rule import Rule, register
+
+
+@dataclass(frozen=True, slots=True)
+class _Ceiling:
+    """A budget and the completion limits it meets; `assumed` where nobody named them; `count` requests share it."""
+
+    value: BudgetValue
+    tokens: int
+    limits: tuple[int, ...]
+    assumed: bool
+    count: int = 1
+
+    @property
+    def confidence(self) -> Confidence:
+        return "medium" if self.assumed else "high"
+
+    @property
+    def text(self) -> str:
+        if self.value.request is None:
+            return f"{self.value.key}'s {self.tokens}" if self.value.key else f"a budget of {self.tokens}"
+        more = f" and {self.count - 1} more" if self.count > 1 else ""
+        return f"request {self.value.request}{more}: a budget of {self.tokens}"
+
+
+def _ceilings(facts: BudgetFacts) -> Iterator[_Ceiling]:
+    """Every budget that can be reached, with the limits it is granted at."""
+    assumed = facts.limits_from == "default"
+    for value in facts.values:
+        if value.request is None and value.tokens is not None and facts.dialect != "anthropic":
+            used = tuple(dict.fromkeys(row.resolution.max_tokens for row in facts.rows if row.value == value))
+            limits = facts.limits if facts.dialect == "vllm" else used
+            yield _Ceiling(value, value.tokens, limits, assumed)
+    shared: dict[tuple[object, ...], _Ceiling] = {}
+    for request in facts.requests:
+        limits = tuple(row.resolution.max_tokens for row in request.rows if row.value is not None)
+        if request.value is not None and request.value.tokens is not None and limits:
+            key = (request.endpoint, request.value.tokens, limits)
+            old = shared.get(key)
+            unsaid = assumed and request.max_tokens is None
+            new = _Ceiling(request.value, request.value.tokens, limits, unsaid)
+            shared[key] = _Ceiling(old.value, old.tokens, limits, unsaid, old.count + 1) if old is not None else new
+    yield from shared.values()
+
+
+@register
+class BudgetReachesCeiling(Rule):
+    id = "BUD306"
+    slug = "budget-reaches-ceiling"
+    severity = "warning"
+    what = "A budget is as large as the completion limit (`max_tokens`) or larger."
+    why = (
+        "Thinking and answer share max_tokens. SlimServe clamps the cutoff to max_tokens - 1, which leaves "
+        "nothing for the answer; vLLM never reaches it, and the run ends with finish_reason length and "
+        "content null."
+    )
+    example = '{"thinking_token_budget": 8192, "max_tokens": 4096}'
+    instead = "Raise max_tokens above the budget plus the answer, or lower the budget."
+    versions = "SlimServe since pull request #13; every vLLM with budgets"
+    sources = (SLIMSERVE_SOURCE, "vllm/v1/sample/thinking_budget_state.py (0.33.0): max_tokens is not looked at")
+
+    @classmethod
+    def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
+        for ceiling in _ceilings(facts):
+            reached = [limit for limit in ceiling.limits if ceiling.tokens >= limit]
+            if not reached:
+                continue
+            limits = ", ".join(map(str, reached))
+            slimserve = facts.dialect == "slimserve"
+            effect = "leaves nothing for the answer" if slimserve else "is never reached: thinking can take all"
+            enough = ceiling.tokens + 1 + facts.answer_reserve
+            yield cls.finding(
+                f"{ceiling.text} {effect} at max_tokens {limits}",
+                hint=f"max_tokens of {enough} or more keeps {facts.answer_reserve} tokens for the answer",
+                confidence=ceiling.confidence,
+                subject=ceiling.value.subject,
+                location=ceiling.value.location,
+                evidence={"budget": ceiling.tokens, "max_tokens": reached, "needed": enough},
+            )
+
+
+@register
+class AnswerStarved(Rule):
+    id = "BUD307"
+    slug = "answer-starved"
+    severity = "warning"
+    what = (
+        "A budget below the completion limit leaves fewer than 256 tokens for the answer (`--answer-reserve` "
+        "sets the number)."
+    )
+    why = (
+        "When the cutoff is reached the answer is cut short: finish_reason length, often in the middle of a "
+        "sentence or of JSON."
+    )
+    example = '{"thinking_token_budget": 4000, "max_tokens": 4096}'
+    instead = "Raise max_tokens, or lower the budget, until the answer has room."
+    versions = "SlimServe since pull request #13; every vLLM with budgets"
+    sources = (SLIMSERVE_SOURCE,)
+
+    @classmethod
+    def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
+        for ceiling in _ceilings(facts):
+            room = {limit: limit - ceiling.tokens - 1 for limit in ceiling.limits if limit > ceiling.tokens > 0}
+            starved = {limit: left for limit, left in room.items() if left < facts.answer_reserve}
+            if not starved:
+                continue
+            told = ", ".join(f"{left} tokens at max_tokens {limit}" for limit, left in starved.items())
+            enough = ceiling.tokens + 1 + facts.answer_reserve
+            yield cls.finding(
+                f"{ceiling.text} leaves the answer {told}",
+                hint=f"max_tokens of {enough} or more keeps {facts.answer_reserve} tokens for the answer",
+                confidence=ceiling.confidence,
+                subject=ceiling.value.subject,
+                location=ceiling.value.location,
+                evidence={"budget": ceiling.tokens, "max_tokens": list(starved), "left": list(starved.values())},
+            )
+
+
+@register
+class NotMonotone(Rule):
+    id = "BUD315"
+    slug = "not-monotone"
+    severity = "warning"
+    what = "In a budget map a higher effort has a smaller budget than a lower one. -1 counts as the largest."
+    why = "A client that asks for more effort gets less thinking, which nobody expects and no log shows."
+    example = '{"low": 4096, "medium": 4096, "high": 2048}'
+    instead = "Let budgets grow with the effort, or be equal."
+    versions = "SlimServe since pull request #13"
+    sources = (SLIMSERVE_SOURCE,)
+
+    @classmethod
+    def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
+        if not facts.server_budget_counts:
+            return
+        by_level = {value.key: value for value in facts.values if value.key in LEVELS and value.tokens is not None}
+        levels = [by_level[level] for level in LEVELS if level in by_level]
+        for lower, higher in pairwise(levels):
+            if _size(lower) > _size(higher):
+                yield cls.finding(
+                    f"{higher.key} ({higher.tokens}) gets less than {lower.key} ({_named(lower)})",
+                    hint=f"give {higher.key} at least what {lower.key} has",
+                    subject=higher.subject,
+                    location=higher.location,
+                    evidence={"lower": {lower.key: lower.tokens}, "higher": {higher.key: higher.tokens}},
+                )
+
+
+def _size(value: BudgetValue) -> float:
+    return math.inf if value.tokens == -1 or value.tokens is None else value.tokens
+
+
+def _named(value: BudgetValue) -> str:
+    return "-1, no cutoff" if value.tokens == -1 else str(value.tokens)
+
+
+@register
+class ZeroBudget(Rule):
+    id = "BUD316"
+    slug = "zero-budget"
+    severity = "info"
+    what = "A budget is 0."
+    why = (
+        "The end marker is forced as the first thinking token, whether the prompt opened the block or the "
+        "model does. The model was told to think and is cut off, which is neither cheaper nor better than not"
+        " asking it to think."
+    )
+    example = '{"thinking_token_budget": 0}'
+    instead = 'Switch thinking off: `"reasoning_effort": "none"` or the template\'s own switch.'
+    versions = "SlimServe since pull request #13; every vLLM with budgets"
+    sources = (SLIMSERVE_SOURCE, "vllm/v1/sample/thinking_budget_state.py (0.33.0), measured")
+
+    @classmethod
+    def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
+        for same in distinct(facts.values):
+            value = same.first
+            if value.tokens == 0 and value.endpoint not in ("responses", "messages"):
+                yield cls.finding(
+                    f"{same.text}: a budget of 0 closes thinking at once",
+                    hint="switching thinking off (reasoning_effort none) is cheaper",
+                    subject=value.subject,
+                    location=value.location,
+                    evidence={"value": 0},
+                )
+
+
+@register
+class Unlimited(Rule):
+    id = "BUD317"
+    slug = "unlimited"
+    severity = "info"
+    what = "A budget is -1."
+    why = "There is no cutoff: only max_tokens ends the thinking, and then nothing is left for the answer."
+    example = '{"medium": 4096, "max": -1}'
+    instead = "Nothing, where that is meant; else write a number of tokens."
+    versions = "SlimServe since pull request #13; the request field of vLLM since 0.23"
+    sources = (SLIMSERVE_SOURCE, "vllm/sampling_params.py, validate_thinking_token_budget (0.33.0)")
+
+    @classmethod
+    def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
+        for same in distinct(facts.values):
+            value = same.first
+            if value.tokens == -1 and value.endpoint not in ("responses", "messages"):
+                yield cls.finding(
+                    f"{same.text}: -1 is no cutoff, only max_tokens bounds the run",
+                    hint="write a number of tokens where thinking shall be bounded",
+                    subject=value.subject,
+                    location=value.location,
+                    evidence={"value": -1},
+                )
