@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
+from typing import TypeVar
 
 from ..budgets.facts import BudgetFacts, RequestFacts
 from ..budgets.request import BUDGET_KEY
@@ -16,15 +17,16 @@ from ..budgets.versions import (
 from .finding import Finding, Location
 from .rule import Rule, register
 
+K = TypeVar("K", bound=Hashable)
 MESSAGES_LEAST = 1024
 """Tokens; `budget_tokens` below it is refused (vllm/entrypoints/anthropic/protocol.py, 0.33.0)."""
 
 
 def _grouped(
-    facts: BudgetFacts, key: Callable[[RequestFacts], Hashable | None]
-) -> Iterator[tuple[Hashable, list[RequestFacts]]]:
+    facts: BudgetFacts, key: Callable[[RequestFacts], K | None]
+) -> Iterator[tuple[K, list[RequestFacts]]]:
     """Requests that share a fault, so that a file of ten thousand gives one finding. None means no fault."""
-    groups: dict[Hashable, list[RequestFacts]] = {}
+    groups: dict[K, list[RequestFacts]] = {}
     for request in facts.requests:
         found = key(request)
         if found is not None:
@@ -152,7 +154,7 @@ class EndpointIgnoresBudget(Rule):
         for problem, requests in _grouped(facts, lambda request: _endpoint_problem(request, facts)):
             first = requests[0]
             assert first.value is not None  # noqa: S101  (a request without a budget has no problem)
-            message, hint = problem  # type: ignore[misc]
+            message, hint = problem
             yield cls.finding(
                 f"{_who(requests)}: {message}",
                 hint=hint,
@@ -242,7 +244,7 @@ class VersionCannot(Rule):
         for problem, requests in _grouped(facts, lambda request: _version_problem(request, facts)):
             first = requests[0]
             assert first.value is not None  # noqa: S101  (a request without a budget has no problem)
-            message, hint = problem  # type: ignore[misc]
+            message, hint = problem
             yield cls.finding(
                 f"{_who(requests)}: {message}",
                 hint=hint,

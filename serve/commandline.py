@@ -132,8 +132,8 @@ def _adjacent(left: Word, right: Word) -> bool:
 
 def _assignments(words: Sequence[Word]) -> dict[str, str]:
     """The environment that words in front of a command set; a value that only the shell knows is left out."""
-    pairs = (word.text.split("=", 1) for word in words if _ASSIGNMENT.match(word.text) and not word.dynamic)
-    return dict(pair for pair in pairs)  # type: ignore[misc]
+    pairs = (word.text.partition("=") for word in words if _ASSIGNMENT.match(word.text) and not word.dynamic)
+    return {name: value for name, _, value in pairs}
 
 
 def _signature(words: Sequence[Word]) -> tuple[Product, int] | None:
