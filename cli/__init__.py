@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
+from typing import Any, NoReturn
 
 import typer
 
@@ -20,13 +22,19 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop.", is_eager=True),
-) -> None:
-    if version:
+def _version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"reasonctl {__version__}")
         raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", help="Print the version and stop.", callback=_version, is_eager=True
+    ),
+) -> None:
+    pass
 
 
 app.command("audit")(audit.audit)
@@ -38,24 +46,50 @@ app.command("rules")(rules.rules)
 app.command("explain")(explain.explain)
 
 
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+"""What typer raises for a wrong call: click's own class, or that of the copy of click newer releases carry."""
+
+
 def main() -> None:
-    """Run the command line. Exit codes are those of `docs/exit-codes.md`; a traceback only with `--debug`."""
+    """Run the command line. Exit codes are those of the README; a traceback only with `--debug`."""
     debug = "--debug" in sys.argv[1:]
     try:
-        app()
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
+    except SystemExit as stop:
+        if not isinstance(stop.__context__, BrokenPipeError):
+            raise
+        _reader_left()
+    except BrokenPipeError:
+        _reader_left()
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # `reasonctl ... | head`: whoever read us has what it wanted
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    except _UsageError as error:
+        _refuse(error)
     except ReasonctlError as error:
         if debug:
-            raise
+            traceback.print_exc()
         typer.echo(f"reasonctl: {error}", err=True)
         sys.exit(error.exit_code)
     except Exception as error:
         if debug:
-            raise
+            traceback.print_exc()
         text = " ".join(f"{type(error).__name__}: {error}".split())
         typer.echo(f"reasonctl: internal error, {text}; --debug shows where", err=True)
         sys.exit(3)
+
+
+def _refuse(error: Any) -> NoReturn:
+    """A wrong call is one line that says what is wrong and where the options are listed; no call at all is the help."""
+    message = " ".join(error.format_message().split())
+    if message:  # a bare `reasonctl` has none: typer has printed the help by now
+        command = error.ctx.command_path if error.ctx else "reasonctl"
+        typer.echo(f"{command}: {message.rstrip('.')}; see {command} --help", err=True)
+    sys.exit(2)
+
+
+def _reader_left() -> NoReturn:
+    """`reasonctl ... | head`: whoever read us has what it wanted. Exit as a process that SIGPIPE ended."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(141)

@@ -1,0 +1,71 @@
+"""Every way a call can go wrong: one line, the right exit code, no traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def run(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "reasonctl", *args],
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["nope"], "No such command 'nope'"),
+        (["validate-config"], "Missing argument 'CONFIG'"),
+        (["rules", "--nope"], "No such option: --nope"),
+        (["explain", "FIT999"], "no rule is called 'FIT999'; did you mean"),
+        (["validate-config", "no-such-file.json"], "no-such-file.json"),
+        (["validate-config", "x.json", "--fail-on", "sometimes"], "--fail-on: 'sometimes' is none of"),
+        (["validate-config", "x.json", "--format", "yaml"], "--format: 'yaml' is none of"),
+        (["validate-config", "x.json", "--format", "json", "--format", "sarif"], "two formats would share stdout"),
+        (["validate-config", "x.json", "--select", "BUD999"], "--select: no rule is called 'BUD999'"),
+        (["validate-config", "x.json", "--target", "sglang"], "--target: 'sglang' names no server"),
+        (["parsers", "qwen33"], "qwen3"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_exit_code_2(args: list[str], said: str) -> None:
+    done = run(*args)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_bare_call_prints_the_help() -> None:
+    done = run()
+    assert done.returncode == 2
+    assert "validate-config" in done.stdout + done.stderr
+
+
+def test_the_version() -> None:
+    from reasonctl import __version__
+
+    assert run("--version").stdout == f"reasonctl {__version__}\n"
+
+
+def test_a_reader_that_leaves_early_is_no_finding_and_no_traceback() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "reasonctl", "rules"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout and process.stderr
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait() == 141
+
+
+def test_debug_shows_the_traceback() -> None:
+    done = run("validate-config", "no-such-file.json", "--debug")
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
