@@ -1,1 +1,17 @@
-"""Not written yet."""
+"""The RPL rules: what recorded traces show. Importing this registers all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import rpl_recorded, rpl_splits
+from .finding import Finding
+from .replayed import ReplayFacts
+
+RULES = (*rpl_splits.RULES, *rpl_recorded.RULES)
+
+
+def findings(facts: ReplayFacts) -> Iterator[Finding]:
+    """What every RPL rule says of one trace."""
+    for rule in RULES:
+        yield from rule.check(facts)

@@ -188,6 +188,7 @@ class _Stream:
                     reasoning_field=choice.reasoning_field,
                 ),
                 segments=tuple(choice.segments) if lossy else (),
+                streamed=not self.whole,
                 lossy=lossy,
                 token_texts=choice.token_texts,
                 extra=self.extra,

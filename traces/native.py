@@ -56,6 +56,7 @@ def trace_of(value: Mapping[str, Any], *, path: str, line: int) -> Trace:
         deltas=deltas,
         recorded=recorded,
         segments=segments,
+        streamed=bool(deltas),
         lossy=text is None and ids is None,
         token_texts={d.token_ids[0]: d.text for d in deltas if d.text and d.token_ids and len(d.token_ids) == 1},
         extra={key: one for key, one in value.items() if key not in _KEYS},

@@ -54,6 +54,7 @@ class Trace:
         output_ids: its token ids; None where they were not recorded.
         deltas: the stream as it arrived; empty where the recording was no stream.
         segments: for a recording that lost its markers, the texts in the order they arrived.
+        streamed: the recording was a stream.
         lossy: the markers are missing from the text. Token ids, with their tokenizer, bring them back.
         token_texts: texts of single tokens that the recording shows, by id.
         extra: keys of the recording that have no place above, kept as they were.
@@ -72,6 +73,7 @@ class Trace:
     deltas: tuple[TraceDelta, ...] = ()
     recorded: Recorded | None = None
     segments: tuple[Segment, ...] = ()
+    streamed: bool = False
     lossy: bool = False
     token_texts: Mapping[int, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -1,0 +1,119 @@
+"""What the RPL rules look at: one replayed trace and its setting, and how a finding shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..parsers import Target, names
+from ..parsers.run import ModeResult
+from ..traces.replay import Result, TraceFacts
+from ..traces.splits import NO_PARSER
+from .finding import Confidence, Location
+
+_SHOWN = 600
+"""Characters of an output or a split that a finding shows; more is cut in the middle."""
+_TAIL = 120
+
+
+@dataclass(frozen=True)
+class ReplayFacts:
+    """One trace, and what is known besides it.
+
+    Args:
+        trace: what the parsers made of it.
+        target: the server it is judged by.
+        given: a model or a serve command was given, so that a cause can be looked for.
+    """
+
+    trace: TraceFacts
+    target: Target = Target()  # noqa: RUF009  (frozen)
+    given: bool = False
+
+    @cached_property
+    def subjects(self) -> tuple[Result, ...]:
+        """The results findings may be about: the recorded parser's, the serve command's, those of `--parser`."""
+        return tuple(r for r in self.trace.results if r.subject and r.status != "unsupported" and not r.crashed)
+
+    @property
+    def confidence(self) -> Confidence:
+        """High on real tokens and a modelled version; medium on a rebuilt text or an assumed tokenizer."""
+        real = self.trace.tokenizer in ("model", "trace") and not self.trace.lossy
+        return "high" if real and self.target.exact else "medium"
+
+    @property
+    def location(self) -> Location:
+        return Location(self.trace.path, self.trace.line)
+
+    @cached_property
+    def known_names(self) -> tuple[str, ...]:
+        """All parsers the target registers."""
+        return names(self.target)
+
+    @property
+    def passing(self) -> tuple[str, ...]:
+        """Parsers that pass every check on this trace and leave no marker behind, the asked ones and the compared."""
+        return self.trace.best
+
+    def subject(self, result: Result | None = None) -> dict[str, Any]:
+        return {"trace": self.trace.id} | ({"parser": result.parser} if result is not None else {})
+
+    def real_modes(self, result: Result) -> Iterator[ModeResult]:
+        """The modes a server runs without speculative decoding: in full, as recorded, at one token a delta."""
+        primary = result.primary
+        yield from (mode for mode in (result.full, primary) if mode is not None and mode.error is None)
+        for mode in result.stream:
+            if mode.chunking == "token" and mode.error is None and mode != primary:
+                yield mode
+
+    def evidence(self, result: Result, streamed: ModeResult | None = None, **more: Any) -> dict[str, Any]:
+        """What a reader needs to see the defect: the prompt's end, the output, what the client gets."""
+        shown: dict[str, Any] = {}
+        if self.trace.kwargs:
+            shown["request"] = {"chat_template_kwargs": dict(self.trace.kwargs)}
+        if self.trace.prompt is not None:
+            shown["prompt"] = self.trace.prompt[-_TAIL:]
+        shown["output"] = shorten(self.trace.raw)
+        shown["client"] = split_json(result.full)
+        if streamed is not None:
+            shown["streamed"] = split_json(streamed)
+            shown["chunking"] = streamed.chunking
+        return shown | more
+
+
+def split_json(mode: ModeResult) -> Mapping[str, Any]:
+    """One mode's split, cut to what a reader takes in."""
+    if mode.error is not None:
+        return {"error": mode.error}
+    return {"reasoning": shorten(mode.reasoning), "content": shorten(mode.content)}
+
+
+def shorten(text: str | None) -> str | None:
+    if text is None or len(text) <= _SHOWN:
+        return text
+    return f"{text[: _SHOWN // 2]} … {text[-_SHOWN // 2 :]}"
+
+
+def called(mode: ModeResult) -> str:
+    """A mode in a sentence."""
+    names = {None: "in full", "token": "streamed at one token a delta", "whole": "streamed in one delta"}
+    names |= {"recorded": "streamed as recorded", "char": "streamed a character at a time"}
+    if mode.chunking in names:
+        return names[mode.chunking]
+    return (
+        f"streamed at {mode.chunking} tokens a delta" if str(mode.chunking).isdigit() else f"streamed ({mode.chunking})"
+    )
+
+
+def advice(facts: ReplayFacts, result: Result) -> str:
+    """What to do about a parser that fails: one that passes on this very trace, where there is one."""
+    others = [name for name in facts.passing if name not in (result.parser, NO_PARSER)]
+    if others:
+        return f"--reasoning-parser {others[0]} splits this trace right (ran: every check passes)"
+    return (
+        "no modelled parser splits this trace right; --model and --serve show the cause"
+        if not facts.given
+        else ("no modelled parser splits this trace right; reasonctl audit shows which requests do work")
+    )

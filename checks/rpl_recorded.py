@@ -1,0 +1,201 @@
+"""RPL rules on a trace against what was recorded of it, and on which parsers explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..parsers.run import ModeResult
+from ..traces.replay import Result
+from .finding import Finding
+from .replayed import ReplayFacts, called, shorten
+from .rpl_splits import SplitRule
+from .rule import Rule, register
+
+_SERVING = "vLLM 0.33.0 vllm/entrypoints/openai/chat_completion/serving.py"
+
+
+@register
+class ReasoningOnly(SplitRule):
+    id = "RPL404"
+    slug = "reasoning-only"
+    severity = "error"
+    what = "The run ended with finish_reason stop, and all the client gets is reasoning: no content, no tool call."
+    why = """Most clients show content alone. The user sees an empty answer while the model has answered: the answer was
+        filed as reasoning."""
+    example = "thinking switched off, deepseek_r1: reasoning 'It is 4.', content null, finish_reason stop"
+    instead = (
+        "Serve with a parser that follows the template's off switch; a run cut by max_tokens is not meant (RPL411)."
+    )
+    sources = (_SERVING, "vLLM issues 17349 and 30625")
+
+    @classmethod
+    def seen(cls, facts: ReplayFacts, result: Result) -> tuple[str, ModeResult | None, dict[str, Any]] | None:
+        if facts.trace.finish_reason != "stop" or result.checks.answered is not False:
+            return None
+        for mode in facts.real_modes(result):
+            if (mode.reasoning or "").strip() and not (mode.content or "").strip():
+                text = f"{result.parser} {called(mode)}: the run ended with stop and nothing but reasoning came out"
+                return text, None if mode.chunking is None else mode, {}
+        return None
+
+
+@register
+class RecordedDiffers(SplitRule):
+    id = "RPL405"
+    slug = "recorded-differs"
+    severity = "error"
+    what = """What the server returned is not what this parser gives on this output. Said of the recorded parser (of one
+        named with --parser where none was recorded), never of a rebuilt text."""
+    why = """The server did not run what its command line says: another parser, version or kwargs, a prompt that is not
+        the one given, or a proxy that rewrote the answer."""
+    example = "recorded by 'qwen3' with content '</think>4'; qwen3 gives reasoning 'Two and two.' and content '4'"
+    instead = (
+        "Compare version (--target), kwargs (--chat-template-kwargs) and prompt with the server's own start-up log."
+    )
+    sources = (_SERVING,)
+
+    @classmethod
+    def seen(cls, facts: ReplayFacts, result: Result) -> tuple[str, ModeResult | None, dict[str, Any]] | None:
+        recorded = facts.trace.recorded
+        if result.matches_recorded is not False or facts.trace.lossy or recorded is None:
+            return None
+        if not result.served and any(other.served for other in facts.trace.results):
+            return None  # another parser than the one that served is asked what it would have done
+        if not result.served and recorded.parser is not None:
+            return None
+        got = {"reasoning": shorten(recorded.reasoning), "content": shorten(recorded.content)}
+        return f"the server returned another split than {result.parser} gives on this output", None, {"recorded": got}
+
+    @classmethod
+    def hint(cls, facts: ReplayFacts, result: Result) -> str:
+        matching = [other.parser for other in facts.trace.results if other.matches_recorded]
+        if matching:
+            return f"{', '.join(matching[:3])} gives exactly what was recorded: check what the server really runs"
+        return "check the server's version (--target), kwargs (--chat-template-kwargs) and prompt"
+
+
+@register
+class ToolCallInReasoning(SplitRule):
+    id = "RPL407"
+    slug = "tool-call-in-reasoning"
+    severity = "error"
+    what = "A tool call stands in reasoning and none in content, and the turn has no other answer."
+    why = "Tool parsers read content only: the call is never made, and an agent loop stops with an empty answer."
+    example = "deepseek_r1 on 'I look it up.<tool_call>{...}</tool_call>' without '</think>': the call is reasoning"
+    instead = "Use a parser for which a tool call ends thinking (qwen3, glm45, kimi_k2, minimax_m2, ...)."
+    sources = ("vLLM 0.33.0 vllm/parser/engine/parser_engine.py",)
+
+    @classmethod
+    def seen(cls, facts: ReplayFacts, result: Result) -> tuple[str, ModeResult | None, dict[str, Any]] | None:
+        if not result.call_swallowed:
+            return None
+        return f"{result.parser} files the tool call of this output as reasoning", None, {}
+
+
+@register
+class WrongParser(Rule):
+    id = "RPL408"
+    slug = "wrong-parser"
+    severity = "error"
+    what = "The parser that served fails on this trace, and another one passes every check and leaves no marker behind."
+    why = "The name after --reasoning-parser is wrong for this model, or for what these requests do to its template."
+    example = (
+        "served with deepseek_r1, output '[THINK]Hm.[/THINK]4': mistral passes, deepseek_r1 files all as reasoning"
+    )
+    instead = "Change --reasoning-parser to the parser named, and replay a few more traces with it before you deploy."
+    sources = ("https://docs.vllm.ai/en/latest/features/reasoning_outputs.html",)
+
+    @classmethod
+    def check(cls, facts: ReplayFacts) -> Iterator[Finding]:
+        for result in facts.subjects:
+            others = [name for name in facts.passing if name != result.parser]
+            if result.status == "ok" or not others or not _stands_for_served(facts, result):
+                continue
+            failed = ", ".join(result.checks.failed) or str(result.reason)
+            yield cls.finding(
+                f"{result.parser} fails on this trace ({failed}), {_listed(others)}",
+                hint=f"--reasoning-parser {others[0]}",
+                confidence=facts.confidence,
+                subject=facts.subject(result),
+                location=facts.location,
+                evidence=facts.evidence(result, passing=others, because=facts.trace.why),
+            )
+
+
+@register
+class NoParserExplains(Rule):
+    id = "RPL409"
+    slug = "no-parser-explains"
+    severity = "warning"
+    what = "Every parser of the target that can be run here was run on this trace, and none passes every check."
+    why = """The model writes in a way no parser of this server expects, or the recording is not what the model wrote:
+        cut, rewritten by a proxy, or rebuilt from the wrong markers."""
+    example = "output '<thought>Hm.</thought>4': every parser leaves '<thought>' in content or files all as reasoning"
+    instead = "Look at the output itself; record again with return_token_ids: true, and give --model and --request."
+    sources = ("vLLM 0.33.0 vllm/reasoning/__init__.py",)
+
+    @classmethod
+    def check(cls, facts: ReplayFacts) -> Iterator[Finding]:
+        everything = (*facts.trace.results, *facts.trace.compared)
+        if facts.passing or len(everything) < len(facts.known_names):
+            return
+        ran = [result for result in everything if result.status != "unsupported"]
+        if not ran:
+            return
+        left = len(everything) - len(ran)
+        yield cls.finding(
+            f"none of {len(ran)} parsers explains this trace ({facts.trace.why})",
+            hint="look at the output itself; --model and --request give the parsers what the server had",
+            confidence="low" if left else facts.confidence,
+            subject=facts.subject(),
+            location=facts.location,
+            evidence={"output": shorten(facts.trace.raw), "not_run": left},
+        )
+
+
+@register
+class LossyTrace(Rule):
+    id = "RPL412"
+    slug = "lossy-trace"
+    severity = "info"
+    what = """The recording holds reasoning and content as separate fields, or parsed tool calls, and no token ids: the
+        markers are gone. The output was rebuilt with the parser's (or the model's) own markers around the reasoning."""
+    why = """A rebuilt output cannot show what the server got wrong: a marker it swallowed, white space it stripped, the
+        place where it really cut. Splits are compared with white space stripped, and RPL405 is never given."""
+    example = '{"choices": [{"delta": {"reasoning": "Two and two."}}]} ... {"choices": [{"delta": {"content": "4"}}]}'
+    instead = """Record with return_token_ids: true in the request (vLLM then sends prompt_token_ids and every chunk's
+        token_ids) and replay with --model."""
+    sources = (_SERVING,)
+
+    @classmethod
+    def check(cls, facts: ReplayFacts) -> Iterator[Finding]:
+        if not facts.trace.lossy:
+            return
+        yield cls.finding(
+            "the markers of this recording are lost; its output was rebuilt around the reasoning",
+            hint="record with return_token_ids: true and replay with --model",
+            confidence="high",
+            subject=facts.subject(),
+            location=facts.location,
+            evidence={"output": shorten(facts.trace.raw)},
+        )
+
+
+def _stands_for_served(facts: ReplayFacts, result: Result) -> bool:
+    return result.served or not any(other.served for other in facts.trace.results)
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more} {'passes' if len(names) == 1 else 'pass'}"
+
+
+RULES: tuple[type[Any], ...] = (
+    ReasoningOnly,
+    RecordedDiffers,
+    ToolCallInReasoning,
+    WrongParser,
+    NoParserExplains,
+    LossyTrace,
+)

@@ -1,0 +1,314 @@
+"""What stands around a trace when it is replayed: its tokenizer, its prompt, and the kwargs of its parser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from ..parsers import Vocabulary
+from ..parsers.assumed import AssumedVocabulary
+from ..parsers.feed import Piece
+from ..parsers.run import Output
+from ..prompts.kwargs import effective_kwargs
+from .messages import for_template
+from .rebuild import markers_of, rebuild
+from .tokens import TraceVocabulary, pieces_of
+from .trace import Segment, Trace
+
+if TYPE_CHECKING:
+    from ..prompts.model import Model, Template
+    from ..prompts.render import Renderer
+
+Tokenizer = Literal["model", "trace", "assumed"]
+
+PLAIN = ({"role": "user", "content": "What is 2 + 2?"},)
+"""What a capture is taken to answer where a serve command is known and the request is not."""
+_CACHED = 64
+_NO_LIMIT = 1e7
+"""Seconds."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the command line says about all traces; plain data, so that it can be handed to another process.
+
+    Args:
+        model: a `--model` value, None without one.
+        chat_template: a file whose template replaces the model's own.
+        kwargs: `--chat-template-kwargs`, over each request's own.
+        request: the body that a capture which holds none was sent with.
+        serve_parser: the serve command's `--reasoning-parser`.
+        default_kwargs, effort_map: the serve command's.
+        serve_known: a serve command was given, so that a bare capture is taken to answer a plain request.
+    """
+
+    model: str | None = None
+    chat_template: str | None = None
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    request: Mapping[str, Any] = field(default_factory=dict)
+    serve_parser: str | None = None
+    default_kwargs: Mapping[str, Any] | None = None
+    effort_map: Mapping[str, str] | None = None
+    serve_known: bool = False
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A trace, ready to be put to parsers.
+
+    Attributes:
+        trace: with its text rebuilt where it had lost its markers.
+        kwargs: effective; what a parser is built with. `request_kwargs` is what the client itself sent.
+        tokenizer: where the ids come from.
+        prompt: the prompt's text; None where it is not known.
+        prompt_from: `trace`, `template` or `plain` (a plain request is assumed); None where there is none.
+        notes: what could not be used, and why; said in coverage.
+    """
+
+    trace: Trace
+    output: Output
+    vocabulary: Vocabulary
+    kwargs: Mapping[str, Any]
+    request_kwargs: Mapping[str, Any]
+    tokenizer: Tokenizer
+    prompt: str | None
+    prompt_from: str | None
+    lossy: bool
+    notes: tuple[str, ...] = ()
+
+
+class Context:
+    """Prepares traces. Loads the model once; a context manager, since rendering keeps a process."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        self.model: Model | None = None
+        self.template: Template | None = None
+        self._assumed = AssumedVocabulary()
+        self._renderer: Renderer | None = None
+        self._prompts: dict[str, tuple[str | None, str | None]] = {}
+        if setting.model is not None or setting.chat_template is not None:
+            self._load()
+
+    def __enter__(self) -> Context:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._renderer is not None:
+            self._renderer.close()
+
+    def prepare(self, trace: Trace) -> Prepared:
+        """The trace with everything the server would have had."""
+        notes: list[str] = []
+        if self.setting.request and trace.bare:
+            trace = replace(trace, request={**self.setting.request, **trace.request})
+        request_kwargs = _mapping(trace.request.get("chat_template_kwargs"))
+        effort = trace.request.get("reasoning_effort")
+        own = {**request_kwargs, **self.setting.kwargs}
+        kwargs = effective_kwargs(
+            request_kwargs=own,
+            reasoning_effort=effort if isinstance(effort, str) else None,
+            default_kwargs=self.setting.default_kwargs,
+            effort_map=self.setting.effort_map,
+        )
+        prompt, prompt_from = self._prompt(trace, kwargs, notes)
+        tokenizer, vocabulary, trace, made = self._tokens(trace, prompt, notes)
+        prompt_ids = _prompt_ids(trace, prompt, prompt_from, tokenizer, vocabulary, notes)
+        skip = trace.request.get("skip_special_tokens")
+        if not isinstance(skip, bool):
+            skip = self.model.generation_config.get("skip_special_tokens") if self.model is not None else None
+        output = Output(
+            vocabulary,
+            ids=None if made is not None else trace.output_ids,
+            text=None if trace.output_ids is not None and made is None else trace.output_text,
+            deltas=_raw_deltas(trace, made),
+            made=made,
+            prompt_ids=prompt_ids,
+            stop_ids=self._stop_ids(trace) if tokenizer == "model" else frozenset(),
+            stop=_texts(trace.request.get("stop")),
+            skip_special_tokens=skip if isinstance(skip, bool) else None,
+        )
+        return Prepared(
+            trace, output, vocabulary, kwargs, own, tokenizer, prompt, prompt_from, trace.lossy, tuple(notes)
+        )
+
+    def _load(self) -> None:
+        from pathlib import Path
+
+        from ..prompts.folder import read_lone_file
+        from ..prompts.model import load_model
+
+        setting = self.setting
+        path = Path(setting.chat_template) if setting.chat_template is not None else None
+        if setting.model is not None:
+            self.model = load_model(setting.model, chat_template=path)
+            self.template = self.model.template
+        elif path is not None:
+            self.template = read_lone_file(path, source=str(path)).template
+
+    def _tokens(
+        self, trace: Trace, prompt: str | None, notes: list[str]
+    ) -> tuple[Tokenizer, Vocabulary, Trace, list[Piece] | None]:
+        """Where this trace's ids come from, and the trace with only what fits that."""
+        tokenizer = self.model.tokenizer if self.model is not None else None
+        if tokenizer is not None:
+            if trace.output_ids is not None and _fits(tokenizer, trace):
+                return "model", tokenizer, replace(trace, lossy=False), None
+            if trace.output_ids is not None:
+                notes.append("the recorded token ids are not of this model's tokenizer; its text is used")
+                trace = _without_ids(trace)
+                if trace.output_text is None and not trace.segments:
+                    trace = replace(trace, segments=_recorded_segments(trace), lossy=True)
+            return "model", tokenizer, self._with_text(trace, prompt), None
+        found = pieces_of(trace)
+        if found is not None:
+            vocabulary = TraceVocabulary(found, trace.prompt_ids or ())
+            text = "".join(piece.text for piece in vocabulary.pieces)
+            return "trace", vocabulary, replace(trace, output_text=text, lossy=False), vocabulary.pieces
+        if trace.output_text is None and not trace.segments and not _recorded_segments(trace):
+            raise NoTextError(trace)
+        if trace.output_ids is not None:
+            notes.append("the recorded token ids need --model to be read")
+        if trace.output_text is None and not trace.segments:
+            trace = replace(trace, segments=_recorded_segments(trace), lossy=True)
+        self._assumed.forget()
+        return "assumed", self._assumed, self._with_text(_without_ids(trace), prompt), None
+
+    def _with_text(self, trace: Trace, prompt: str | None) -> Trace:
+        if not trace.lossy:
+            return trace
+        recorded = trace.recorded.parser if trace.recorded is not None else None
+        start, end = markers_of(recorded or self.setting.serve_parser, trace.model)
+        return rebuild(trace, (start, end), opened=prompt is not None and _is_open(prompt, start, end))
+
+    def _prompt(self, trace: Trace, kwargs: Mapping[str, Any], notes: list[str]) -> tuple[str | None, str | None]:
+        if trace.prompt_text is not None:
+            return trace.prompt_text, "trace"
+        if trace.prompt_ids is not None:
+            return None, "trace"
+        messages = trace.request.get("messages")
+        known = isinstance(messages, list) and bool(messages)
+        if self.template is None:
+            return None, None
+        asked = bool(self.setting.kwargs) or self.setting.chat_template is not None or self.setting.serve_known
+        if not known and not asked:
+            return None, None
+        prompt, problem = self._render(for_template(messages) if known else list(PLAIN), trace.request, kwargs)
+        if problem is not None:
+            notes.append(f"the prompt cannot be rendered: {problem}")
+        return prompt, None if prompt is None else "template" if known else "plain"
+
+    def _render(
+        self, messages: Sequence[Mapping[str, Any]], request: Mapping[str, Any], kwargs: Mapping[str, Any]
+    ) -> tuple[str | None, str | None]:
+        from ..prompts.render import RenderRequest
+
+        tools = request.get("tools")
+        generate = request.get("add_generation_prompt")
+        wanted = RenderRequest(
+            messages=messages,
+            tools=tools if isinstance(tools, list) and tools else None,
+            kwargs=kwargs,
+            add_generation_prompt=generate if isinstance(generate, bool) else True,
+            continue_final_message=request.get("continue_final_message") is True,
+        )
+        key = json.dumps([wanted.messages, wanted.tools, dict(kwargs), generate], default=str)
+        if key not in self._prompts:
+            if len(self._prompts) >= _CACHED:
+                self._prompts.pop(next(iter(self._prompts)))
+            rendered = self._open_renderer().render(wanted)
+            self._prompts[key] = (rendered.text, rendered.error.message if rendered.error is not None else None)
+        return self._prompts[key]
+
+    def _open_renderer(self) -> Renderer:
+        from ..prompts.model import LONE_TEMPLATE_TOKENS
+        from ..prompts.render import Limits, Renderer
+
+        if self._renderer is None:
+            assert self.template is not None  # noqa: S101  (only asked for with one)
+            tokens = self.model.special_tokens if self.model is not None else LONE_TEMPLATE_TOKENS
+            # A file of traces renders as many prompts as it has; only a single rendering is limited.
+            self._renderer = Renderer(self.template, special_tokens=tokens, limits=Limits(template_seconds=_NO_LIMIT))
+        return self._renderer
+
+    def _stop_ids(self, trace: Trace) -> frozenset[int]:
+        if trace.finish_reason not in (None, "stop"):
+            return frozenset()
+        extra = trace.request.get("stop_token_ids")
+        own = {one for one in extra if isinstance(one, int)} if isinstance(extra, list) else set()
+        if trace.recorded is not None and isinstance(trace.recorded.stop_reason, int):
+            own.add(trace.recorded.stop_reason)
+        return (self.model.eos_ids if self.model is not None else frozenset()) | own
+
+
+class NoTextError(ValueError):
+    """A trace of token ids alone, without anything that tells their texts."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__("this trace holds token ids alone: --model is needed to read them")
+        self.trace = trace
+
+
+def _fits(tokenizer: Any, trace: Trace) -> bool:
+    """Whether the recorded ids are this tokenizer's: they give the recorded text, or hold the recorded answer."""
+    ids = trace.output_ids or ()
+    if any(one >= tokenizer.backend.get_vocab_size(with_added_tokens=True) for one in ids):
+        return False
+    shown = [tokenizer.decode(list(ids), skip_special_tokens=skip) for skip in (True, False)]
+    if trace.output_text is not None:
+        return any(text.startswith(trace.output_text) for text in shown)
+    parts = [text for _, text in trace.segments]
+    return all(part in shown[1] for part in parts) if len(parts) < _CACHED else "".join(parts[-_CACHED:]) in shown[1]
+
+
+def _recorded_segments(trace: Trace) -> tuple[Segment, ...]:
+    recorded = trace.recorded
+    if recorded is None:
+        return ()
+    both: tuple[Segment, ...] = (("reasoning", recorded.reasoning or ""), ("content", recorded.content or ""))
+    return tuple(segment for segment in both if segment[1])
+
+
+def _without_ids(trace: Trace) -> Trace:
+    deltas = tuple(replace(delta, token_ids=None) for delta in trace.deltas if delta.text is not None)
+    return replace(trace, output_ids=None, deltas=deltas if len(deltas) == len(trace.deltas) else ())
+
+
+def _prompt_ids(
+    trace: Trace,
+    prompt: str | None,
+    prompt_from: str | None,
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    notes: list[str],
+) -> list[int] | None:
+    if prompt_from == "trace" and trace.prompt_ids is not None and (tokenizer == "model" or prompt is None):
+        if tokenizer != "assumed":
+            return list(trace.prompt_ids)
+        notes.append("the prompt's token ids need --model to be read")
+        return None
+    return vocabulary.encode(prompt) if prompt is not None else None
+
+
+def _raw_deltas(trace: Trace, made: list[Piece] | None) -> list[tuple[str | None, tuple[int, ...]]] | None:
+    if not trace.deltas:
+        return None
+    if made is not None and len(made) == len(trace.deltas):
+        return [(piece.text, () if piece.id is None else (piece.id,)) for piece in made]
+    return [(delta.text, delta.token_ids or ()) for delta in trace.deltas]
+
+
+def _is_open(prompt: str, start: str, end: str) -> bool:
+    return prompt.rfind(start.rstrip()) > prompt.rfind(end)
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
