@@ -1,0 +1,357 @@
+"""Gathers the facts of an audit: renders the prompts, puts the probes to every parser, ranks what came out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..parsers import ROWS, STATE_MARKERS, Target, Vocabulary, names, near_names, paired
+from ..parsers.assumed import AssumedVocabulary
+from ..parsers.row import ParserRow
+from ..prompts.model import Model, Template
+from ..prompts.survey import Survey, survey
+from . import fit_setup, fit_split, fit_stress, tpl_render, tpl_states
+from .facts import AuditFacts, MarkerFact, Mode, OtherTemplate, ServerFacts, TokenizerFault
+from .finding import Coverage, Finding, Location
+from .internal import UnreadableInput
+from .probes import cell_of
+from .rank import ranked, recommended
+from .rule import Rule
+from .thinking import Thinking, read_thinking
+from .trial import Bench
+
+_ROOMS = (tpl_states, tpl_render, fit_setup, fit_split, fit_stress)
+
+
+def audit(
+    model: Model | None,
+    *,
+    source: str,
+    parser: str | None,
+    target: Target,
+    server: ServerFacts | None = None,
+    asked: Sequence[Mapping[str, Any]] = (),
+    model_problem: str | None = None,
+) -> AuditFacts:
+    """Everything there is to know about one model under one server.
+
+    Args:
+        model: None where a server's model is not there; then only the name of its parser can be looked at.
+        source: how the user names the model.
+        parser: a parser's name, `auto`, or None for no parser at all.
+        target: the server to judge by.
+        server: the serve command, where there is one.
+        asked: chat-template kwargs that real requests send.
+        model_problem: why there is no model.
+    """
+    mode: Mode = "none" if parser is None else "auto" if parser == "auto" else "configured"
+    configured = parser if mode == "configured" else None
+    bare = AuditFacts(
+        source=source,
+        target=target,
+        survey=None,
+        thinking=Thinking(),
+        mode=mode,
+        configured=configured,
+        unknown=_unknown(configured, target),
+        server=server,
+        asked=tuple(asked),
+    )
+    if model is None:
+        return replace(bare, prompt_problem=model_problem or "the model is not there")
+    if model.tokenizer is not None and model.kind != "fixture":
+        model.tokenizer.start_check()
+    rendered = survey(
+        model,
+        target=target,
+        default_kwargs=server.default_kwargs if server is not None else None,
+        effort_map=server.effort_map if server is not None else None,
+        extra_variants=tuple(asked),
+        parser_moves=_moves(ROWS.get(configured or "")),
+    )
+    thinking = read_thinking(rendered, ROWS.values())
+    facts = replace(
+        bare,
+        survey=rendered,
+        thinking=thinking,
+        prompt_problem=_prompt_problem(model, rendered),
+        real_tokenizer=model.tokenizer is not None,
+        lone=model.kind in ("template", "tokenizer_config"),
+        named=tuple(name for name in paired(_names_in(model), model.model_type) if name in names(target)),
+        call=_call(model, paired(_names_in(model), model.model_type)),
+        renders_tools=_renders_tools(rendered),
+        others=tuple(_others(model, rendered, target)),
+        template_at=template_location(model, thinking),
+    )
+    facts = _with_parsers(facts, model)
+    return replace(facts, tokenizer_faults=tuple(_tokenizer_faults(model)))
+
+
+def findings(facts: AuditFacts) -> list[Finding]:
+    """What the rules make of the facts."""
+    found = [finding for rule in rules() for finding in rule.check(facts)]
+    model = facts.survey.model if facts.survey is not None else None
+    for name, reason in model.unreadable if model is not None else ():
+        path = str(model.path / name) if model is not None and model.path is not None else name
+        found.append(
+            UnreadableInput.finding(
+                f"{name} cannot be read: {reason}",
+                hint="mend or remove the file; the rest was read",
+                subject=facts.subject(key=name),
+                location=Location(path),
+            )
+        )
+    return found
+
+
+def rules() -> tuple[Any, ...]:
+    """The rules that turn audit facts into findings, by id."""
+    found = {
+        value
+        for room in _ROOMS
+        for value in vars(room).values()
+        if isinstance(value, type) and issubclass(value, Rule) and hasattr(value, "id")
+    }
+    return tuple(sorted(found, key=lambda rule: rule.id))
+
+
+def coverage(facts: AuditFacts) -> list[Coverage]:
+    """What could be looked at, and what not and why."""
+    model = facts.survey.model if facts.survey is not None else None
+    rows = [_template_row(facts, model), _prompt_row(facts), _tokenizer_row(facts, model), _parser_row(facts)]
+    server = "examined" if facts.server is not None else "absent"
+    return [*rows, Coverage("server", server, None if facts.server is not None else "no --serve")]
+
+
+def template_location(model: Model, thinking: Thinking) -> Location | None:
+    """The line that writes the marker of a generation prompt, else the template's first line."""
+    template = model.template
+    if template is None:
+        return None
+    return Location(_template_path(model, template), _template_line(template, thinking))
+
+
+def _with_parsers(facts: AuditFacts, model: Model) -> AuditFacts:
+    rendered = facts.survey
+    if rendered is None or not rendered.states:
+        return facts
+    vocabulary: Vocabulary = model.tokenizer or AssumedVocabulary(
+        [text for pair in STATE_MARKERS for text in (pair.start, pair.end)]
+    )
+    cells = [
+        cell_of(
+            state,
+            rendered,
+            state.token_ids if state.token_ids is not None else tuple(vocabulary.encode(state.prompt)),
+            facts.asked,
+        )
+        for state in rendered.states
+        if state.prompt is not None
+    ]
+    markers = tuple(_markers(facts.thinking, model.tokenizer))
+    skips = model.generation_config.get("skip_special_tokens", True) if facts.target.version >= (0, 33, 0) else True
+    bench = Bench(
+        cells,
+        facts.thinking,
+        vocabulary,
+        call=facts.call if facts.renders_tools else None,
+        stop_ids=model.eos_ids if model.tokenizer is not None else frozenset(),
+        hides=bool(skips) and any(marker.special for marker in markers),
+        target=facts.target,
+    )
+    text = model.template.text if model.template is not None else ""
+    candidates = ranked([bench.candidate(name) for name in names(facts.target)], facts.named, text)
+    return replace(
+        facts,
+        markers=markers,
+        candidates=candidates,
+        recommended=recommended(candidates, facts.named, facts.thinking),
+    )
+
+
+def _unknown(configured: str | None, target: Target) -> str | None:
+    """How to mend a parser name that the target does not register; None where it does, or none was given."""
+    if configured is None or configured in names(target):
+        return None
+    if configured in ROWS:
+        return f"vLLM {ROWS[configured].since} and later have it"
+    near = near_names(configured, target)
+    return f"did you mean {' or '.join(near)}?" if near else f"the target has {', '.join(names(target))}"
+
+
+def _moves(row: ParserRow | None) -> Callable[[Mapping[str, Any]], Hashable]:
+    """What kwargs make of a parser's start: whether it thinks. Without a row, as most parsers: enable_thinking, on by default."""
+    reads = {kwarg.name: kwarg.default for kwarg in row.kwargs} if row is not None else {"enable_thinking": "on"}
+
+    def moves(kwargs: Mapping[str, Any]) -> Hashable:
+        states = []
+        switches = [name for name in ("enable_thinking", "thinking") if name in reads]
+        if switches:
+            given = [bool(kwargs[name]) for name in switches if name in kwargs]
+            states.append(any(given) if given else reads[switches[0]] == "on")
+        if "reasoning_effort" in reads:
+            effort = kwargs.get("reasoning_effort")
+            states.append(effort not in ("", "no_think") if effort is not None else reads["reasoning_effort"] == "on")
+        return tuple(states)
+
+    return moves
+
+
+def _names_in(model: Model) -> str:
+    """The part of the source that names the model: a folder's own name, not the folders around it."""
+    if model.kind in ("fixture", "hub") or model.path is None:
+        return model.source
+    path = Path(model.source)
+    return path.resolve().name if model.kind == "folder" else f"{path.resolve().parent.name}/{path.name}"
+
+
+def _call(model: Model, named: Sequence[str]) -> str | None:
+    """How this model opens a tool call: the first tool marker of its own parser, or of any, that the template holds."""
+    text = model.template.text if model.template is not None else ""
+    rows = [ROWS[name] for name in (*named, *ROWS)]
+    marker = next(
+        (marker for row in rows for marker in (*row.implicit_ends, *row.tool_markers) if marker in text), None
+    )
+    return None if marker is None else f'{marker}\n{{"name": "get_weather", "arguments": {{"city": "Rome"}}}}'
+
+
+def _renders_tools(rendered: Survey) -> bool:
+    with_tools, without = rendered.get("tools", {}), rendered.get("single_turn", {})
+    shown = [state.prompt is not None and "get_weather" in state.prompt for state in (with_tools, without) if state]
+    return shown == [True, False]
+
+
+def _others(model: Model, rendered: Survey, target: Target) -> Iterable[OtherTemplate]:
+    """The template of tokenizer_config.json that a chat_template.jinja hides, where it leaves other states."""
+    used = model.template
+    if used is None or used.origin != "chat_template.jinja":
+        return
+    for other in model.templates:
+        if other.origin != "tokenizer_config.json" or other.name != used.name or other.text == used.text:
+            continue
+        second = survey(replace(model, template=other, templates=(other,)), target=target)
+        differs = tuple(
+            (mine.conversation, dict(mine.variant), mine.state, theirs.state)
+            for mine in rendered.states
+            if (theirs := second.get(mine.conversation, mine.variant)) is not None
+            and mine.state != theirs.state
+            and mine.conversation in ("single_turn", "multi_turn", "tools", "tool_result")
+        )
+        if differs:
+            yield OtherTemplate(
+                other.origin, Location(_template_path(model, other), _template_line(other, Thinking())), differs
+            )
+
+
+def _tokenizer_faults(model: Model) -> Iterable[TokenizerFault]:
+    if model.tokenizer is None or model.kind == "fixture":
+        return
+    check = model.tokenizer.check()
+    built = {"loader": check.loader, "class": check.built}
+    if check.text_lost is not None:
+        yield TokenizerFault(
+            f"{check.loader} builds a tokenizer from this folder that does not give text back",
+            {**built, "text": check.text_lost, "given_back": check.given_back},
+        )
+    elif check.ids_differ is not None:
+        yield TokenizerFault(
+            f"{check.loader} builds a tokenizer from this folder that gives other ids than tokenizer.json",
+            {**built, "text": check.ids_differ},
+        )
+
+
+def _markers(thinking: Thinking, tokenizer: Vocabulary | None) -> Iterable[MarkerFact]:
+    for text in (thinking.start, thinking.end):
+        if text is None:
+            continue
+        marker = text.strip("\n")
+        if tokenizer is None:
+            yield MarkerFact(marker, (), None, None)
+        else:
+            ids = tuple(tokenizer.encode(marker))
+            yield MarkerFact(marker, ids, len(ids) == 1, len(ids) == 1 and ids[0] in tokenizer.special_ids)
+
+
+def _prompt_problem(model: Model, rendered: Survey) -> str | None:
+    if model.code_prompt is not None:
+        return f"built by code: not evaluated ({model.code_prompt})"
+    if model.template is None:
+        return "the model has no chat template"
+    return None if rendered.states else "nothing was rendered"
+
+
+def _template_path(model: Model, template: Template) -> str:
+    if model.kind in ("fixture", "hub") and template in model.templates and template.path is not None:
+        inside = model.path is not None and template.path.is_relative_to(model.path)
+        return f"{model.source}/{template.origin}" if inside else str(template.path)
+    return str(template.path) if template.path is not None else template.origin
+
+
+def _template_line(template: Template, thinking: Thinking) -> int:
+    """Of a template file: the line, behind the generation prompt's condition, that writes the last marker."""
+    if template.path is not None and template.path.suffix == ".json":
+        lines = template.path.read_text(encoding="utf-8", errors="replace").splitlines()
+        return next((number for number, line in enumerate(lines, 1) if '"chat_template"' in line), 1)
+    text = template.text
+    begin = max(text.rfind("add_generation_prompt"), 0)
+    spots = [
+        match.start()
+        for marker in (thinking.start, thinking.end)
+        if marker
+        for match in re.finditer(re.escape(marker.strip()), text)
+    ]
+    spot = next(iter(sorted(place for place in spots if place >= begin)), begin)
+    return text.count("\n", 0, spot) + 1
+
+
+def _template_row(facts: AuditFacts, model: Model | None) -> Coverage:
+    if model is None or model.template is None:
+        return Coverage("template", "skipped", facts.prompt_problem)
+    unseen = [s for s in facts.survey.states if s.error_kind == "unseen"] if facts.survey is not None else []
+    if unseen:
+        return Coverage("template", "partial", f"{len(unseen)} renderings were not tried after one had to be ended")
+    return Coverage("template", "examined", None)
+
+
+def _prompt_row(facts: AuditFacts) -> Coverage:
+    if facts.prompt_problem is not None:
+        return Coverage("prompt", "skipped", facts.prompt_problem)
+    return Coverage("prompt", "examined", None)
+
+
+def _tokenizer_row(facts: AuditFacts, model: Model | None) -> Coverage:
+    if model is None:
+        return Coverage("tokenizer", "skipped", facts.prompt_problem)
+    if model.tokenizer is None:
+        assumed = "the probes ran on an assumed tokenizer" if facts.candidates else "nothing was tokenized"
+        reason = f"{model.tokenizer_problem or 'no tokenizer'}; {assumed}"
+        return Coverage("tokenizer", "absent" if facts.lone else "partial", reason)
+    error = model.tokenizer.check().error if model.kind != "fixture" else None
+    if error is not None:
+        return Coverage("tokenizer", "partial", f"read from tokenizer.json; transformers cannot build it: {error}")
+    return Coverage("tokenizer", "examined", None)
+
+
+def _parser_row(facts: AuditFacts) -> Coverage:
+    if facts.mode == "none":
+        return Coverage("parser", "absent", "no reasoning parser is configured")
+    if facts.unknown is not None:
+        return Coverage("parser", "examined", None)
+    if not facts.candidates:
+        return Coverage("parser", "skipped", f"no prompt to try it on: {facts.prompt_problem}")
+    unmodelled = [c.name for c in facts.candidates if c.unsupported is not None and c.raised is None]
+    if facts.mode == "configured":
+        judged = facts.judged
+        if judged is not None and judged.name in unmodelled:
+            return Coverage("parser", "skipped", f"{judged.name}: {judged.unsupported}")
+        return Coverage("parser", "examined", None)
+    missed = [name for name in facts.named if name in unmodelled]
+    if missed:
+        return Coverage(
+            "parser", "partial", f"{missed[0]}, which belongs to this architecture, has no built-in model yet"
+        )
+    reason = f"{len(unmodelled)} of {len(facts.candidates)} parsers have no built-in model yet" if unmodelled else None
+    return Coverage("parser", "examined", reason)

@@ -1,0 +1,155 @@
+"""What an audit knows about one model, one parser and one server: frozen facts, the rules' only input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ..parsers.target import NEWEST, Target
+from ..prompts.survey import PromptState, Survey
+from .finding import Confidence, Location
+from .probes import Weight, weight_of
+from .thinking import Thinking, thinks
+from .trial import Candidate
+
+Mode = Literal["configured", "auto", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerFact:
+    """One thinking marker in this tokenizer; without the model's own tokenizer there are no ids, and nothing is known."""
+
+    text: str
+    ids: tuple[int, ...]
+    single_token: bool | None
+    special: bool | None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "text": self.text,
+            "ids": list(self.ids),
+            "single_token": self.single_token,
+            "special": self.special,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OtherTemplate:
+    """A second template of the same model, and the states in which it differs from the one that is used."""
+
+    origin: str
+    location: Location
+    differs: tuple[tuple[str, Mapping[str, Any], str, str], ...]
+    """(conversation, variant, state under the template in use, state under this one)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenizerFault:
+    """A tokenizer that does not give a text back, or gives other ids than `tokenizer.json` itself."""
+
+    what: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What the serve command says; `reasoning_parser_at` is the place of its flag."""
+
+    name: str
+    location: Location
+    reasoning_parser: str | None
+    reasoning_parser_at: Location | None
+    tools: bool
+    default_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    effort_map: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFacts:
+    """Everything one audit gathered.
+
+    Args:
+        survey: the rendered prompts, None where no template could be looked at.
+        prompt_problem: why not (no template, prompts built by code, model not there).
+        thinking: how the model thinks.
+        mode: a parser was named, is to be chosen, or there is none.
+        configured: the named parser, whether or not it exists.
+        unknown: near names and the version that brought it, where the target does not register the named parser.
+        candidates: what every registered parser did, best first.
+        named: the parsers whose table rows name this architecture, best match first.
+        recommended: the parser to use, None where none passes or none is needed.
+        real_tokenizer: probes ran on the model's own tokenizer.
+        lone: the template came alone, not with its model.
+        call: how the model opens a tool call.
+        asked: kwargs that somebody is known to send.
+    """
+
+    source: str
+    target: Target
+    survey: Survey | None
+    thinking: Thinking
+    mode: Mode
+    prompt_problem: str | None = None
+    configured: str | None = None
+    unknown: str | None = None
+    candidates: tuple[Candidate, ...] = ()
+    named: tuple[str, ...] = ()
+    recommended: str | None = None
+    real_tokenizer: bool = False
+    lone: bool = False
+    call: str | None = None
+    renders_tools: bool = False
+    asked: tuple[Mapping[str, Any], ...] = ()
+    markers: tuple[MarkerFact, ...] = ()
+    others: tuple[OtherTemplate, ...] = ()
+    tokenizer_faults: tuple[TokenizerFault, ...] = ()
+    server: ServerFacts | None = None
+    template_at: Location | None = None
+    """The line of the template that writes the last marker of a plain prompt, or its first line."""
+
+    @property
+    def thinks(self) -> bool:
+        return thinks(self.thinking)
+
+    @property
+    def judged(self) -> Candidate | None:
+        """The parser the findings are about: the one named, or in auto mode the one recommended."""
+        name = self.configured if self.mode == "configured" else self.recommended if self.mode == "auto" else None
+        return next((candidate for candidate in self.candidates if candidate.name == name), None)
+
+    @property
+    def parser_at(self) -> Location | None:
+        """The place to mend: the serve command's flag, else the template."""
+        if self.server is not None and self.configured is not None and self.configured == self.server.reasoning_parser:
+            return self.server.reasoning_parser_at
+        return self.template_at
+
+    @property
+    def template_confidence(self) -> Confidence:
+        """High for what a model's own template was seen to do; a template on its own may not be the one that is served."""
+        return "medium" if self.lone else "high"
+
+    @property
+    def fit_confidence(self) -> Confidence:
+        return "high" if self.real_tokenizer and not self.lone and self.target.exact else "medium"
+
+    @property
+    def modelled_on(self) -> str:
+        """What to add to a message where the parsers are modelled for another version than the target."""
+        return "" if self.target.exact else f" (modelled on {NEWEST})"
+
+    def weight(self, state: PromptState) -> Weight:
+        """How much the request behind this prompt counts."""
+        return "unread" if self.survey is None else weight_of(state.variant, self.survey, self.asked)
+
+    def plain(self, conversation: str = "single_turn") -> PromptState | None:
+        """The prompt of a request without kwargs."""
+        return self.survey.get(conversation, {}) if self.survey is not None else None
+
+    def subject(self, **more: Any) -> dict[str, Any]:
+        """A finding's subject: this model, its server where there is one, and what the rule adds."""
+        subject: dict[str, Any] = {"model": self.source}
+        if self.server is not None:
+            subject["server"] = self.server.name
+        return subject | {key: value for key, value in more.items() if value is not None}

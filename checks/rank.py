@@ -1,0 +1,70 @@
+"""Puts the candidates in order, and says which parser to use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .thinking import Thinking, thinks
+from .trial import Candidate
+
+
+def ranked(candidates: Sequence[Candidate], named: Sequence[str], template: str) -> tuple[Candidate, ...]:
+    """The candidates, best first.
+
+    Those that pass stand before those that fail, and these before those that could not be run. Among equals: what the
+    table names for this architecture, what stress probes show least against, what speaks this template's dialect.
+
+    Args:
+        candidates: what each parser did.
+        named: parsers whose rows name this architecture, best match first.
+        template: the template's text, in which a parser's turn and tool tokens are looked for.
+    """
+    order = ("pass", "fail", "unsupported")
+
+    def key(candidate: Candidate) -> tuple[object, ...]:
+        place = named.index(candidate.name) if candidate.name in named else len(named)
+        failed = candidate.failed / max(1, candidate.failed + candidate.passed)
+        stress = _stress_faults(candidate)
+        return (
+            order.index(candidate.fit),
+            failed,
+            place,
+            stress,
+            candidate.elsewhere,
+            _foreign(candidate, template),
+            candidate.name,
+        )
+
+    return tuple(sorted(candidates, key=key))
+
+
+def recommended(candidates: Sequence[Candidate], named: Sequence[str], thinking: Thinking) -> str | None:
+    """The parser the table names for this architecture if it passes, else the best that passes.
+
+    None where no parser passes, or where the model does not think and needs none.
+    """
+    if not thinks(thinking):
+        return None
+    passing = [candidate.name for candidate in candidates if candidate.fit == "pass"]
+    by_table = [name for name in named if name in passing]
+    return next(iter((*by_table, *passing)), None)
+
+
+def _stress_faults(candidate: Candidate) -> int:
+    """How many stress probes went wrong; a split that streaming makes otherwise counts twice."""
+    faults = sum(not trial.passed for trial in (*candidate.stress, *candidate.hidden))
+    faults += sum(trial.modes_differ for trial in candidate.stress)
+    return faults + sum(
+        trial.run is not None and trial.run.reasoning_tokens == 0 and trial.cell.state == "open"
+        for trial in candidate.deciding
+        if trial.passed
+    )
+
+
+def _foreign(candidate: Candidate, template: str) -> tuple[int, int, int]:
+    """How far the parser's own dialect is from the template's: unknown turn tokens, unread switches, rarer rows."""
+    row = candidate.row
+    turns = sum(token not in template for token in row.turn_boundaries) or (0 if row.turn_boundaries else 1)
+    tools = sum(token not in template for token in row.implicit_ends)
+    switches = sum(kwarg.name not in template for kwarg in row.kwargs)
+    return (turns + tools + switches, len(row.quirks), -len(row.architectures))
