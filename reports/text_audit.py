@@ -156,19 +156,28 @@ def _parser(page: Page, parser: Mapping[str, Any]) -> None:
     judged = parser.get("judged") or parser.get("configured")
     if requests:
         page.blank()
-        rows = [
-            (
-                f"{row['conversation']}: {variant_name(row['variant'])}",
-                Text(str(row["state"]), _STATE_STYLE.get(str(row["state"]), "")),
-                styled(row["gets"], "" if row["ok"] else "error"),
-                styled(str(row.get("rule") or ("ok" if row["ok"] else "")), "" if row["ok"] else "error"),
-            )
-            for row in requests
-        ]
+        groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+        for row in requests:
+            key = (row["conversation"], row["state"], row["gets"], row["ok"], row.get("rule"))
+            groups.setdefault(key, []).append(row)
+        rows = [_request_row(page, group) for group in groups.values()]
         page.table((f"with {judged}", "prompt ends", "the client gets", ""), rows)
     if candidates:
         page.blank()
         page.table(("parser", "fit", "probes", ""), _candidate_rows(page, parser, judged))
+
+
+def _request_row(page: Page, group: Sequence[Mapping[str, Any]]) -> tuple[str | Text, ...]:
+    """What a kind of request gets from the judged parser; variants that fare alike are one row."""
+    row = group[0]
+    variants = _variants(page, [each["variant"] for each in group])
+    style = "" if row["ok"] else "error"
+    return (
+        variants if row["conversation"] == "single_turn" else f"{row['conversation']}: {variants}",
+        Text(str(row["state"]), _STATE_STYLE.get(str(row["state"]), "")),
+        styled(row["gets"], style),
+        styled(str(row.get("rule") or ("ok" if row["ok"] else "")), style),
+    )
 
 
 def _candidate_rows(page: Page, parser: Mapping[str, Any], judged: str | None) -> list[tuple[str | Text, ...]]:

@@ -116,15 +116,13 @@ def verdict_line(report: Report, *, hidden: bool = False) -> str:
     if skipped:
         words.append(f"not fully evaluated: {', '.join(map(visible, skipped))}")
     below = report.verdict != "fail" and report.policy.fail_on == "error" and report.summary["warning"]
-    remarks = (
-        ["--fail-on warning would fail"] if below and any(_would_count(report, f) for f in report.findings) else []
-    )
+    if below and any(_would_count(report, finding) for finding in report.findings):
+        words.append("--fail-on warning would fail")
     if report.verdict == "incomplete" and report.exit_code == 0:
-        remarks.append("exit 0; --fail-on-incomplete makes it 1")
+        words.append("exit 0, --fail-on-incomplete makes it 1")
     if report.counting and report.exit_code == 0:
-        remarks.append("exit 0 by --exit-zero")
-    tail = f" ({'; '.join(remarks)})" if remarks else ""
-    return f"{report.verdict.upper()}  {'; '.join(words)}{tail}"
+        words.append("exit 0 by --exit-zero")
+    return f"{report.verdict.upper()}  {'; '.join(words)}"
 
 
 def _would_count(report: Report, finding: Finding) -> bool:

@@ -99,10 +99,11 @@ def test_what_clients_get_from_the_judged_parser(audit_report: Report) -> None:
         {"conversation": "single_turn", "variant": {}, "state": "open", "gets": "content", "ok": True, "rule": None},
         {"conversation": "tools", "variant": {}, "state": "open", "gets": gets, "ok": False, "rule": "FIT105"},
     ]
+    rows.append({**rows[0], "variant": {"thinking": True}})
     parser = {**audit_report.facts["parser"], "requests": rows}
     lines = squeezed(replace(audit_report, facts={**audit_report.facts, "parser": parser})).splitlines()
     start = lines.index(" with deepseek_r1 prompt ends the client gets")
-    assert lines[start + 1] == " single_turn: plain open content ok"
+    assert lines[start + 1] == " plain; thinking=true open content ok"
     assert lines[start + 2] == f" tools: plain open {gets} FIT105"
 
 
@@ -124,9 +125,9 @@ def test_last_line_is_the_verdict(audit_report: Report, passing_report: Report, 
         last(audit_report) == "FAIL 1 error, 1 warning, 1 note (--verbose), 1 suppressed; not fully evaluated: budget"
     )
     assert last(passing_report) == "PASS 0 errors, 0 warnings, 0 notes"
-    assert last(budget_report) == "PASS 0 errors, 1 warning, 0 notes (--fail-on warning would fail)"
+    assert last(budget_report) == "PASS 0 errors, 1 warning, 0 notes; --fail-on warning would fail"
     assert last(replace(audit_report, policy=Policy(fail_on="never"))).startswith("INCOMPLETE 1 error")
-    assert last(replace(audit_report, policy=Policy(exit_zero=True))).endswith("budget (exit 0 by --exit-zero)")
+    assert last(replace(audit_report, policy=Policy(exit_zero=True))).endswith("budget; exit 0 by --exit-zero")
 
 
 def test_quiet_is_the_verdict_alone(audit_report: Report) -> None:
