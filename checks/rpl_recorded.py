@@ -9,7 +9,7 @@ from ..parsers.run import ModeResult
 from ..traces.replay import Result
 from .finding import Finding
 from .replayed import ReplayFacts, called, shorten
-from .rpl_splits import SplitRule
+from .rpl_splits import ParserRaised, ReplayMarkerLeak, ReplayStreamDiffers, SplitRule, TextLost
 from .rule import Rule, register
 
 _SERVING = "vLLM 0.33.0 vllm/entrypoints/openai/chat_completion/serving.py"
@@ -98,7 +98,8 @@ class WrongParser(Rule):
     id = "RPL408"
     slug = "wrong-parser"
     severity = "error"
-    what = "The parser that served fails on this trace, and another one passes every check and leaves no marker behind."
+    what = """The parser that served fails on this trace by one of the error rules RPL401 to RPL414, and another one passes
+        every check and leaves no marker behind. A weakness that only larger deltas show (RPL402) is not meant."""
     why = "The name after --reasoning-parser is wrong for this model, or for what these requests do to its template."
     example = (
         "served with deepseek_r1, output '[THINK]Hm.[/THINK]4': mistral passes, deepseek_r1 files all as reasoning"
@@ -110,11 +111,11 @@ class WrongParser(Rule):
     def check(cls, facts: ReplayFacts) -> Iterator[Finding]:
         for result in facts.subjects:
             others = [name for name in facts.passing if name != result.parser]
-            if result.status == "ok" or not others or not _stands_for_served(facts, result):
+            failed = _failures(facts, result)
+            if not failed or not others or not _stands_for_served(facts, result):
                 continue
-            failed = ", ".join(result.checks.failed) or str(result.reason)
             yield cls.finding(
-                f"{result.parser} fails on this trace ({failed}), {_listed(others)}",
+                f"{result.parser} fails on this trace ({', '.join(failed)}), {_listed(others)}",
                 hint=f"--reasoning-parser {others[0]}",
                 confidence=facts.confidence,
                 subject=facts.subject(result),
@@ -180,6 +181,12 @@ class LossyTrace(Rule):
             location=facts.location,
             evidence={"output": shorten(facts.trace.raw)},
         )
+
+
+def _failures(facts: ReplayFacts, result: Result) -> list[str]:
+    """The error-level RPL rules a result breaks; what only larger deltas show does not make a parser the wrong one."""
+    rules = (ReplayStreamDiffers, ReplayMarkerLeak, ReasoningOnly, TextLost, ToolCallInReasoning, ParserRaised)
+    return [f"{rule.id} {rule.slug}" for rule in rules if rule.seen(facts, result) is not None]
 
 
 def _stands_for_served(facts: ReplayFacts, result: Result) -> bool:

@@ -60,7 +60,7 @@ class ReplayStreamDiffers(SplitRule):
         recorded, or, where no deltas were recorded, at one token a delta."""
     why = """A client that streams and one that does not get different answers from one server. vLLM reads the prompt's
         last marker when it streams; most parsers do not when they split the whole output at once."""
-    example = """prompt ends '<think>\\n\\n</think>\\n\\n', output 'It is 4.', deepseek_r1: in full reasoning 'It is 4.',
+    example = """prompt ends '<think></think>', output 'It is 4.', deepseek_r1: in full reasoning 'It is 4.',
         content null, streamed content 'It is 4.'"""
     instead = "Serve with a parser that passes on the trace (the finding names one), or send the switch it reads."
     sources = (_SERVING, "vLLM issue 53284")

@@ -36,7 +36,7 @@ class Setting:
 
     Args:
         model: a `--model` value, None without one.
-        chat_template: a file whose template replaces the model's own.
+        chat_template: a file whose template replaces the model's own; `template_text` is the text of one.
         kwargs: `--chat-template-kwargs`, over each request's own.
         request: the body that a capture which holds none was sent with.
         serve_parser: the serve command's `--reasoning-parser`.
@@ -46,6 +46,7 @@ class Setting:
 
     model: str | None = None
     chat_template: str | None = None
+    template_text: str | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     request: Mapping[str, Any] = field(default_factory=dict)
     serve_parser: str | None = None
@@ -89,7 +90,7 @@ class Context:
         self._assumed = AssumedVocabulary()
         self._renderer: Renderer | None = None
         self._prompts: dict[str, tuple[str | None, str | None]] = {}
-        if setting.model is not None or setting.chat_template is not None:
+        if (setting.model, setting.chat_template, setting.template_text) != (None, None, None):
             self._load()
 
     def __enter__(self) -> Context:
@@ -138,7 +139,7 @@ class Context:
         from pathlib import Path
 
         from ..prompts.folder import read_lone_file
-        from ..prompts.model import load_model
+        from ..prompts.model import Template, load_model
 
         setting = self.setting
         path = Path(setting.chat_template) if setting.chat_template is not None else None
@@ -147,6 +148,8 @@ class Context:
             self.template = self.model.template
         elif path is not None:
             self.template = read_lone_file(path, source=str(path)).template
+        if setting.template_text is not None:
+            self.template = Template(setting.template_text, origin="--chat-template")
 
     def _tokens(
         self, trace: Trace, prompt: str | None, notes: list[str]

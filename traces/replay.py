@@ -27,6 +27,7 @@ from .trace import Recorded, Trace
 
 RECORDED = Chunking("recorded")
 DEFAULT_CHUNKINGS = (RECORDED, TOKEN, Chunking("tokens", 3), Chunking("whole"))
+_PLAINEST = "qwen3"
 _NO_CHECKS = Checks(None, None, None, None, None)
 _NO_MODE = ModeResult(None, None, None, 0)
 
@@ -172,7 +173,8 @@ def explain(results: Sequence[Result], trace: Trace) -> tuple[tuple[str, ...], s
         if wanted and len(wanted) < len(clean):
             why = f"{why}; {reason}"
         clean = wanted or clean
-    return tuple(result.parser for result in clean), why
+    # Of parsers that are equally good the plainest comes first: the engine's for bare <think> blocks.
+    return tuple(sorted((result.parser for result in clean), key=lambda name: (name != _PLAINEST, name))), why
 
 
 class _Work:
@@ -183,6 +185,7 @@ class _Work:
         self._plan = plan
         self._subjects = frozenset(subjects)
         self._served = served
+        self._registered = frozenset(names(plan.target))
         self._raw: dict[bool | None, str] = {}
         streamed = bool(prepared.trace.deltas)
         self._primary = RECORDED if streamed else TOKEN
@@ -197,9 +200,11 @@ class _Work:
 
     def run(self, name: str) -> Result:
         prepared = self._prepared
+        if name != NO_PARSER and name not in self._registered:
+            reason = f"{self._plan.target} registers no such parser"
+            return self._not_run(name, "unsupported", reason)
         row = ROWS.get(name)
         raw = self.raw(row.skip_special_tokens if row is not None else None)
-        subject, served = name in self._subjects, name == self._served
         try:
             run = (
                 without_parser(raw, map(str, self._run))
@@ -220,33 +225,26 @@ class _Work:
             reason = (
                 f"reasonctl's own model of the parser failed: {' '.join(f'{type(error).__name__}: {error}'.split())}"
             )
-            return Result(
-                name,
-                "error",
-                _NO_MODE,
-                (),
-                None,
-                _NO_CHECKS,
-                reason=reason,
-                subject=subject,
-                served=served,
-                crashed=True,
-            )
+            return self._not_run(name, "error", reason, crashed=True)
         if run.unsupported is not None:
-            return Result(
-                name,
-                "unsupported",
-                _NO_MODE,
-                (),
-                None,
-                _NO_CHECKS,
-                reason=run.unsupported,
-                subject=subject,
-                served=served,
-            )
-        return self._judged(run, run.text or raw, subject=subject, served=served)
+            return self._not_run(name, "unsupported", run.unsupported)
+        return self._judged(run, run.text or raw)
 
-    def _judged(self, run: ParserRun, raw: str, *, subject: bool, served: bool) -> Result:
+    def _not_run(self, name: str, status: Status, reason: str, *, crashed: bool = False) -> Result:
+        return Result(
+            parser=name,
+            status=status,
+            full=_NO_MODE,
+            stream=(),
+            primary=None,
+            checks=_NO_CHECKS,
+            reason=reason,
+            subject=name in self._subjects,
+            served=name == self._served,
+            crashed=crashed,
+        )
+
+    def _judged(self, run: ParserRun, raw: str) -> Result:
         trace = self._prepared.trace
         recorded = trace.recorded
         row = ROWS.get(run.parser)
@@ -278,8 +276,8 @@ class _Work:
             if split_known
             else None,
             reason=run.error,
-            subject=subject,
-            served=served,
+            subject=run.parser in self._subjects,
+            served=run.parser == self._served,
             call_swallowed=swallowed and not (recorded is not None and recorded.tool_calls),
         )
 
@@ -304,9 +302,9 @@ def result_json(facts: TraceFacts, result: Result) -> dict[str, Any]:
 
 
 def recorded_json(facts: TraceFacts) -> dict[str, Any] | None:
-    """What the server returned, None where the recording shows nothing of it."""
+    """What the server's parser returned, None where the recording shows nothing of it."""
     recorded = facts.recorded
-    if recorded is None or (recorded.reasoning is None and recorded.content is None):
+    if recorded is None or all(result.matches_recorded is None for result in facts.results):
         return None
     return {
         "reasoning": recorded.reasoning,
