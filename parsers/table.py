@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 
 from .row import Counting, Family, ParserRow, SwitchKwarg
@@ -20,6 +21,7 @@ ROWS: Mapping[str, ParserRow] = MappingProxyType(
 """All names of vLLM 0.33.0 (vllm/reasoning/__init__.py), sorted."""
 
 
+@cache
 def names(target: Target | None = None) -> tuple[str, ...]:
     """The reasoning parsers a server registers, sorted.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from ..base import ParserModel, ParserRaisedError, Vocabulary
 from .append_think import AppendThinkModel
@@ -20,6 +21,7 @@ from .delimited import (
 from .identity import IdentityModel
 
 _TURN = "<assistant>"
+_SUFFIXABLE = ("<think", "<tool_call", "<arg_")
 _SUFFIXED = re.compile(r"<(?:think|tool_calls|tool_call|arg_key|arg_value)(:[^\s>]+)?>")
 
 
@@ -108,7 +110,7 @@ def _either_on(kwargs: Mapping[str, Any]) -> bool:
 
 
 def _hy_v4_suffix(vocabulary: Vocabulary) -> str:
-    """The suffix of the checkpoint's own markers, colon included: what the first marker in vocabulary order carries."""
+    """The suffix of the checkpoint's own markers, colon included. Raises where the tokenizer names them otherwise."""
     named = vocabulary.init_kwargs.get("model_specific_special_tokens", {})
     if not isinstance(named, Mapping):
         raise ParserRaisedError("AttributeError", f"{type(named).__name__!r} object has no attribute 'get'")
@@ -117,5 +119,19 @@ def _hy_v4_suffix(vocabulary: Vocabulary) -> str:
             "RuntimeError",
             "the tokenizer declares think_begin_token in model_specific_special_tokens, unknown to transformers 5",
         )
-    matches = (_SUFFIXED.fullmatch(token) for token in vocabulary.vocab)
-    return next((match.group(1) or "" for match in matches if match), "")
+    suffix = _suffixes.get(vocabulary)
+    if suffix is None:
+        suffix = _suffixes[vocabulary] = _first_suffix(vocabulary.vocab)
+    return suffix
+
+
+# Looking through a whole vocabulary takes longer than running a parser; a vocabulary never changes its markers.
+_suffixes: WeakKeyDictionary[Vocabulary, str] = WeakKeyDictionary()
+
+
+def _first_suffix(vocab: Mapping[str, int]) -> str:
+    """What the first marker in the vocabulary's own order carries."""
+    for token in vocab:
+        if token.startswith(_SUFFIXABLE) and (match := _SUFFIXED.fullmatch(token)):
+            return match.group(1) or ""
+    return ""
