@@ -183,7 +183,7 @@ def _unknown(configured: str | None, target: Target) -> str | None:
 
 
 def _moves(row: ParserRow | None) -> Callable[[Mapping[str, Any]], Hashable]:
-    """What kwargs make of a parser's start: whether it thinks. Without a row, as most parsers: enable_thinking, on by default."""
+    """What kwargs make of a parser's start: whether it thinks. Without a row: by enable_thinking, on by default."""
     reads = {kwarg.name: kwarg.default for kwarg in row.kwargs} if row is not None else {"enable_thinking": "on"}
 
     def moves(kwargs: Mapping[str, Any]) -> Hashable:
@@ -348,10 +348,8 @@ def _parser_row(facts: AuditFacts) -> Coverage:
         if judged is not None and judged.name in unmodelled:
             return Coverage("parser", "skipped", f"{judged.name}: {judged.unsupported}")
         return Coverage("parser", "examined", None)
-    missed = [name for name in facts.named if name in unmodelled]
-    if missed:
-        return Coverage(
-            "parser", "partial", f"{missed[0]}, which belongs to this architecture, has no built-in model yet"
-        )
+    if facts.unmodelled and facts.recommended is None:
+        missed = ", ".join(facts.unmodelled)
+        return Coverage("parser", "partial", f"no built-in model yet of what may suit this model: {missed}")
     reason = f"{len(unmodelled)} of {len(facts.candidates)} parsers have no built-in model yet" if unmodelled else None
     return Coverage("parser", "examined", reason)

@@ -95,7 +95,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 
 
 def _requests(facts: AuditFacts, judged: Candidate) -> list[dict[str, Any]]:
-    """A row for each kind of request: every variant of a plain chat, and other conversations where they differ from it."""
+    """A row for each kind of request: every variant of a plain chat, and other conversations where they differ."""
     rule_of = {
         (trial.cell.conversation, repr(sorted(trial.cell.variant.items()))): blame.rule
         for blame in blames(facts, judged)

@@ -23,7 +23,7 @@ _BY_SYMPTOM = {
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """One defect of one parser: the rule that names it, the trials that show it (the most telling first), what else fits."""
+    """One defect of a parser: the rule that names it, the trials that show it (most telling first), what else fits."""
 
     rule: str
     trials: tuple[Trial, ...]
@@ -43,8 +43,9 @@ class Blame:
 def blames(facts: AuditFacts, candidate: Candidate) -> tuple[Blame, ...]:
     """The defects of a parser, by rule id.
 
-    A failure under a kwarg that the template does not read is a warning of the rule it shows elsewhere too; where the server
-    itself injects the kwarg (`reasoning_effort` brings `enable_thinking`) and nothing else shows the defect, it is FIT114.
+    A failure under a kwarg that the template does not read is a warning, one for all such requests; where the server
+    itself injects the kwarg (`reasoning_effort` brings `enable_thinking`) and nothing that is sent otherwise shows the
+    defect, it is FIT114.
     """
     found: dict[str, list[tuple[Trial, tuple[str, ...]]]] = {}
     for trial in candidate.trials:
@@ -62,6 +63,11 @@ def blames(facts: AuditFacts, candidate: Candidate) -> tuple[Blame, ...]:
     for rule, hit in split:
         found[rule].remove(hit)
         found.setdefault("FIT114", []).append((hit[0], (rule, *hit[1])))
+    light = [rule for rule, hits in found.items() if rule in PRECEDENCE and rule not in weighty and hits]
+    if len(light) > 1:
+        gathered = [(trial, (rule, *also), rule) for rule in light for trial, also in found.pop(rule)]
+        telling = min(gathered, key=lambda hit: _telling(hit[0]))[2]
+        found[telling] = [(trial, also) for trial, also, _ in gathered]
     return tuple(
         _blame(rule, hits, light=rule not in weighty and rule != "FIT114")
         for rule, hits in sorted(found.items())

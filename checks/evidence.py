@@ -19,7 +19,7 @@ TAIL = 60
 
 
 def request_json(variant: Mapping[str, Any]) -> dict[str, Any]:
-    """What the client sends for a variant: `reasoning_effort` is a field of its own, the rest are chat-template kwargs."""
+    """What the client sends for a variant: `reasoning_effort` is a field of its own, the rest chat-template kwargs."""
     kwargs = {name: value for name, value in variant.items() if name != "reasoning_effort"}
     request: dict[str, Any] = {}
     if "reasoning_effort" in variant:

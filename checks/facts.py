@@ -18,7 +18,7 @@ Mode = Literal["configured", "auto", "none"]
 
 @dataclass(frozen=True, slots=True)
 class MarkerFact:
-    """One thinking marker in this tokenizer; without the model's own tokenizer there are no ids, and nothing is known."""
+    """A thinking marker in this tokenizer; without the model's own tokenizer there are no ids and nothing is known."""
 
     text: str
     ids: tuple[int, ...]
@@ -119,6 +119,15 @@ class AuditFacts:
         return next((candidate for candidate in self.candidates if candidate.name == name), None)
 
     @property
+    def unmodelled(self) -> tuple[str, ...]:
+        """Parsers that may well suit this model and have no built-in model: named for it, or speaking its markers."""
+        ours = {text.strip() for text in (self.thinking.start, self.thinking.end) if text is not None}
+        blind = [c for c in self.candidates if c.unsupported is not None and c.raised is None]
+        alike = [c.name for c in blind if ours & {text.strip() for text in (*c.row.start, *c.row.end)}]
+        named = [name for name in self.named if name in {c.name for c in blind}]
+        return tuple(dict.fromkeys((*named, *(name for name in alike if name != "olmo3"))))
+
+    @property
     def parser_at(self) -> Location | None:
         """The place to mend: the serve command's flag, else the template."""
         if self.server is not None and self.configured is not None and self.configured == self.server.reasoning_parser:
@@ -127,7 +136,7 @@ class AuditFacts:
 
     @property
     def template_confidence(self) -> Confidence:
-        """High for what a model's own template was seen to do; a template on its own may not be the one that is served."""
+        """High for what a model's own template was seen to do; a lone template may not be the one that is served."""
         return "medium" if self.lone else "high"
 
     @property

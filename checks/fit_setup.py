@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..parsers.target import NEWEST
 from .blame import blames
-from .evidence import blame_evidence, request_json, said, trial_evidence
+from .evidence import blame_evidence, conversation_said, request_json, said, trial_evidence
 from .facts import AuditFacts
 from .finding import Finding
 from .rule import Rule, register
@@ -129,7 +129,7 @@ class MarkersNotInVocabulary(Rule):
                     "raised": judged.raised,
                     "markers": [marker.as_json() for marker in facts.markers],
                     "demanded": list(judged.row.demanded_tokens),
-                    "because": "the parser looks its delimiters up as single tokens, and this vocabulary has no such tokens",
+                    "because": "the parser looks its delimiters up as single tokens, and this vocabulary has none",
                     "also": ["FIT115"] if facts.thinking.harmony else [],
                 },
             )
@@ -261,11 +261,8 @@ class NoParserFits(Rule):
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
         ran = [candidate for candidate in facts.candidates if candidate.fit != "unsupported"]
-        named = [candidate for candidate in facts.candidates if candidate.name in facts.named[:1]]
-        if not facts.thinks or facts.thinking.harmony or not ran or facts.recommended is not None:
+        if not facts.thinks or facts.thinking.harmony or not ran or facts.recommended is not None or facts.unmodelled:
             return
-        if any(c.fit == "unsupported" and c.raised is None for c in named):
-            return  # the parser made for this model could not be looked at
         best = ran[0]
         failed = [blame for blame in blames(facts, best) if any(trial.cell.weighs for trial in blame.trials)]
         unseen = sum(c.fit == "unsupported" and c.raised is None for c in facts.candidates)
@@ -273,7 +270,8 @@ class NoParserFits(Rule):
         yield cls.finding(
             f"none of {len(ran)} parsers passes every probe; the best is {best.name} ({best.passed} of "
             f"{best.passed + best.failed})" + (f"; {unseen} more have no built-in model" if unseen else ""),
-            hint=f"{best.name} fails on {said(shown.cell.variant)}, {shown.cell.conversation}: {', '.join(b.rule for b in failed)}",
+            hint=f"{best.name} fails on {said(shown.cell.variant)} with {conversation_said(shown.cell.conversation)}: "
+            + ", ".join(b.rule for b in failed),
             confidence="medium" if unseen else facts.fit_confidence,
             subject=facts.subject(),
             location=facts.template_at,

@@ -81,14 +81,15 @@ class ReasoningNull(BlameRule):
 
     @classmethod
     def message(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:
-        return f"{said(blame.shown.cell.variant)}: the prompt opens thinking and {judged.name} files none of it as reasoning"
+        asked = said(blame.shown.cell.variant)
+        return f"{asked}: the prompt opens thinking and {judged.name} files none of it as reasoning"
 
     @classmethod
     def because(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:
         if judged.name == "minimax_m2_append_think":
             return "this parser splits nothing by design: it puts a start marker in front and leaves all in content"
-        return (
-            f"the template opened the block, so the output has no start marker, and {judged.name} needs one or is off"
+        return _switched(judged, blame) or (
+            f"the template opened the block, so the output has no start marker, and {judged.name} needs one"
         )
 
 
@@ -160,7 +161,8 @@ class MarkerLeak(BlameRule):
         failure = blame.failure
         mode = f" when {'streamed' if failure.mode == 'stream' else 'in full'}" if failure is not None else ""
         shown = gets(failure.got, failure.probe) if failure is not None else "a marker in the text"
-        return f"{said(cell.variant)}, {conversation_said(cell.conversation)}: with {judged.name} the client gets {shown}{mode}"
+        told = f"{said(cell.variant)}, {conversation_said(cell.conversation)}"
+        return f"{told}: with {judged.name} the client gets {shown}{mode}"
 
     @classmethod
     def because(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:
@@ -173,11 +175,12 @@ class MarkerLeak(BlameRule):
             marker for marker in judged.row.implicit_ends if facts.call is not None and facts.call.startswith(marker)
         ]
         if cell.conversation == "tools" and before is not None and before.passed and implicit:
-            return f"the tool instructions in the prompt hold {implicit[0]}, which {judged.name} takes for the end of thinking"
-        switches = {kwarg.name for kwarg in judged.row.kwargs} & set(cell.kwargs)
-        if cell.thinks and switches:
-            return f"{', '.join(sorted(switches))} switches {judged.name} off while the prompt leaves thinking on"
-        return f"the prompt is {cell.state}, and {judged.name} reads it otherwise"
+            return f"the tool instructions in the prompt hold {implicit[0]}, which ends thinking for {judged.name}"
+        prompt = facts.survey.get(cell.conversation, cell.variant) if facts.survey is not None else None
+        told = prompt is not None and facts.thinking.end is not None and facts.thinking.end in (prompt.prompt or "")
+        if cell.state == "none" and cell.thinks and told and "FIT107" in blame.also:
+            return f"{facts.thinking.end} stands earlier in the prompt, and {judged.name} takes it for this turn's end"
+        return _switched(judged, blame) or f"the prompt is {cell.state}, and {judged.name} reads it otherwise"
 
 
 @register
@@ -204,7 +207,8 @@ class DefaultDisagrees(BlameRule):
     @classmethod
     def message(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:
         state = "opens thinking" if blame.shown.cell.state == "open" else "leaves thinking on"
-        return f"{said(blame.shown.cell.variant)} {state}, and {judged.name} is off unless asked: it passes everything through"
+        asked = said(blame.shown.cell.variant)
+        return f"{asked} {state}, and {judged.name} is off unless asked: it passes everything through"
 
     @classmethod
     def because(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:
@@ -303,7 +307,17 @@ class HistoryEndsReasoning(BlameRule):
     def because(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:
         scope = ", ".join(judged.row.turn_boundaries)
         reads = f"stops at {scope}, which this prompt lacks" if scope else "reads the whole prompt"
-        return f"an earlier turn's {facts.thinking.end} stands in the prompt, this turn adds no marker, and {judged.name} {reads}"
+        end = facts.thinking.end
+        return f"an earlier turn's {end} stands in the prompt, this turn adds no marker, and {judged.name} {reads}"
+
+
+def _switched(judged: Candidate, blame: Blame) -> str | None:
+    """The cause where a kwarg moved the parser alone."""
+    cell = blame.shown.cell
+    switches = sorted({kwarg.name for kwarg in judged.row.kwargs} & set(cell.kwargs))
+    if not cell.thinks or not switches:
+        return None
+    return f"{', '.join(switches)} switches {judged.name} off while the prompt leaves thinking on"
 
 
 def _told(conversation: str) -> str | None:

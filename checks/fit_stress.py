@@ -177,7 +177,7 @@ class TruncatedOutput(Rule):
         told = on["full"] if on["full"] == on["streamed"] else f"{on['full']} in full and {on['streamed']} streamed"
         yield cls.finding(
             f"an output cut off mid-thought is {told} with {judged.name}{facts.modelled_on}",
-            hint="bound the thought with thinking_token_budget; a client must not take content null for an empty answer",
+            hint="bound the thought with thinking_token_budget; content null is then no empty answer",
             confidence=facts.fit_confidence,
             subject=facts.subject(parser=judged.name),
             location=facts.parser_at,
@@ -299,8 +299,8 @@ class MarkersHidden(Rule):
                 continue
             flagged = [marker.text for marker in facts.markers if marker.special]
             yield cls.finding(
-                f"the tokenizer flags {' and '.join(flagged) or 'the markers'} special and {judged.name} does not ask to keep "
-                f"them: the client gets {gets(trial.failures[0].got, trial.probe)}{facts.modelled_on}",
+                f"the tokenizer flags {' and '.join(flagged) or 'the markers'} special and {judged.name} does not ask "
+                f"to keep them: the client gets {gets(trial.failures[0].got, trial.probe)}{facts.modelled_on}",
                 hint=_keeper(facts),
                 confidence=facts.fit_confidence,
                 subject=facts.subject(parser=judged.name),
@@ -308,7 +308,7 @@ class MarkersHidden(Rule):
                 evidence={
                     **trial_evidence(facts, trial),
                     "markers": [marker.as_json() for marker in facts.markers],
-                    "because": "decoding with skip_special_tokens leaves special tokens out of the text the parser reads",
+                    "because": "decoding with skip_special_tokens hides special tokens from the text the parser reads",
                 },
             )
             return
@@ -348,8 +348,8 @@ class ReasoningTokensZero(Rule):
         shown = zero[0]
         counting = [c.name for c in facts.candidates if c.fit == "pass" and _counts(c, shown)]
         yield cls.finding(
-            f"usage will report 0 reasoning tokens: the prompt opens the block ({said(shown.cell.variant)}) and {judged.name} "
-            f"counts only what the output opens{facts.modelled_on}",
+            f"usage will report 0 reasoning tokens: the prompt opens the block ({said(shown.cell.variant)}) and "
+            f"{judged.name} counts only what the output opens{facts.modelled_on}",
             hint=f"{', '.join(counting[:3])} count it"
             if counting
             else "do not rely on reasoning_tokens with this parser",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..prompts.survey import PromptState, Survey
-from .thinking import Thinking, switched_off
+from .thinking import Thinking, switched_off, unclear
 
 THOUGHT = "Let me see, two and two make four."
 ANSWER = "It is four."
@@ -15,8 +15,8 @@ SECOND_THOUGHT = "Better to check that once more."
 SECOND_ANSWER = "Yes, four."
 
 Weight = Literal["asked", "effort", "unread"]
-"""`asked`: the plain request, a switch the template reads, or kwargs that a given request really sends; `effort`: the request
-field `reasoning_effort`; `unread`: a kwarg the template does not read, which nobody would send."""
+"""`asked`: the plain request, a switch the template reads, or kwargs that a given request really sends; `effort`: the
+request field `reasoning_effort`; `unread`: a kwarg the template does not read, which nobody would send."""
 
 USER_MARKER_CONVERSATIONS = ("user_start_marker", "user_end_marker")
 HISTORY_CONVERSATIONS = ("multi_turn", "tool_result")
@@ -26,8 +26,9 @@ HISTORY_CONVERSATIONS = ("multi_turn", "tool_result")
 class Cell:
     """One prompt to put probes to: a conversation under a variant.
 
-    `kwargs` are the effective kwargs (what the parser is built with), `request_kwargs` the request's own, `prompt_ids` the
-    rendered prompt's token ids. `off`: the prompt is silent and thinking is switched off.
+    `kwargs` are the effective kwargs (what the parser is built with), `request_kwargs` the request's own, `prompt_ids`
+    the rendered prompt's token ids. `off`: the prompt is silent and thinking is switched off; `unclear`: it is
+    silent and the same as with thinking switched off, so that nobody can say.
     """
 
     conversation: str
@@ -39,6 +40,7 @@ class Cell:
     prompt_ids: tuple[int, ...]
     weight: Weight
     off: bool
+    unclear: bool = False
 
     @property
     def thinks(self) -> bool:
@@ -95,6 +97,7 @@ def cell_of(
         prompt_ids=prompt_ids,
         weight=weight_of(state.variant, survey, asked),
         off=state.state == "none" and switched_off(survey, state),
+        unclear=state.state == "none" and not switched_off(survey, state) and unclear(survey, state),
     )
 
 
@@ -104,8 +107,8 @@ def core_probe(cell: Cell, thinking: Thinking, *, continued_off: bool = False) -
     Args:
         cell: the prompt.
         thinking: how the model thinks.
-        continued_off: the variant switches thinking off while the conversation continues a thought: a request at odds with
-            itself, which convicts nobody.
+        continued_off: the variant switches thinking off while the conversation continues a thought: a request at odds
+            with itself, which convicts nobody.
 
     Source: the table "Fit probes" of the command-line contract. A model that does not think at all answers at once.
     """
@@ -115,7 +118,7 @@ def core_probe(cell: Cell, thinking: Thinking, *, continued_off: bool = False) -
         return _harmony()
     if not thinking.mentioned or not cell.thinks:
         return Probe("answers-at-once", ANSWER, None, ANSWER)
-    if thinking.start is None or thinking.end is None:
+    if thinking.start is None or thinking.end is None or cell.unclear:
         return None
     if cell.state == "open":
         text = f"{THOUGHT}{_close(thinking)}{ANSWER}"

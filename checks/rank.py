@@ -67,4 +67,4 @@ def _foreign(candidate: Candidate, template: str) -> tuple[int, int, int]:
     turns = sum(token not in template for token in row.turn_boundaries) or (0 if row.turn_boundaries else 1)
     tools = sum(token not in template for token in row.implicit_ends)
     switches = sum(kwarg.name not in template for kwarg in row.kwargs)
-    return (turns + tools + switches, len(row.quirks), -len(row.architectures))
+    return (turns + tools + switches, -len(row.architectures), len(row.quirks))

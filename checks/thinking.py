@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..parsers.markers import STATE_MARKERS
 from ..parsers.row import ParserRow
@@ -26,9 +27,9 @@ _LABELLED = {"<|channel>thought": "\n"}
 class Thinking:
     """What the model itself writes when it thinks.
 
-    `start` and `end` are texts of the output, None where the template shows no markers. `after_end` is the white space the
-    template writes behind its end marker. `mentioned`: the template writes, strips or reads something of thinking (a marker,
-    a phrase, a kwarg). `generates`: the model answers in text; embedding, reranker and speech models do not.
+    `start` and `end` are texts of the output, None where the template shows no markers. `after_end` is the white space
+    the template writes behind its end marker. `mentioned`: the template writes, strips or reads something of thinking
+    (a marker, a phrase, a kwarg). `generates`: the model answers in text; embedding, reranker and speech models do not.
     """
 
     start: str | None = None
@@ -72,27 +73,33 @@ def thinks(thinking: Thinking) -> bool:
 
 
 def switched_off(survey: Survey, state: PromptState) -> bool:
-    """A silent prompt that leaves thinking off: an off value of a switch the template reads, or a text equal to that one's.
+    """A silent prompt that leaves thinking off: its request holds an off value of a switch the template reads."""
+    return any(kwarg in state.kwargs and state.kwargs[kwarg] == off for kwarg, off, _ in _switches(survey))
 
-    A template whose switch is off by itself renders a plain request as it renders the off value; then the model does not
-    think in a plain request either.
+
+def unclear(survey: Survey, state: PromptState) -> bool:
+    """A silent prompt that may mean either: without kwargs the template writes what it writes for its off value.
+
+    The model then does one thing on both requests, and no template tells which. Asked in a plain chat, for every
+    conversation alike.
     """
-    switches = [*survey.switches]
-    named = [value for value in ("none", "no_think") if value in survey.compared.get("reasoning_effort", ())]
-    switches += [("reasoning_effort", value, "high") for value in named]
-    if any(kwarg in state.kwargs and state.kwargs[kwarg] == off for kwarg, off, _ in switches):
-        return True
-    for kwarg, off, on in switches:
+    plain = survey.get("single_turn", {})
+    for kwarg, off, on in _switches(survey):
         if kwarg in state.kwargs:
             continue
-        as_off, as_on = survey.get(state.conversation, {kwarg: off}), survey.get(state.conversation, {kwarg: on})
-        if as_off and as_on and state.prompt == as_off.prompt != as_on.prompt and as_on.prompt is not None:
+        as_off, as_on = survey.get("single_turn", {kwarg: off}), survey.get("single_turn", {kwarg: on})
+        if plain and as_off and as_on and as_on.prompt and plain.prompt == as_off.prompt != as_on.prompt:
             return True
     return False
 
 
+def _switches(survey: Survey) -> list[tuple[str, Any, Any]]:
+    named = [value for value in ("none", "no_think") if value in survey.compared.get("reasoning_effort", ())]
+    return [*survey.switches, *(("reasoning_effort", value, "high") for value in named)]
+
+
 def _pair(text: str, states: Sequence[PromptState], rows: Iterable[ParserRow]) -> tuple[str, str] | None:
-    """The pair that prompts end in; else the one the template's text names most often; else a phrase of the parser table."""
+    """The pair that prompts end in; else the one the template's text names most; else a phrase of the parser table."""
     by_marker = {marker: (pair.start, pair.end) for pair in STATE_MARKERS for marker in (pair.start, pair.end)}
     own = [s for s in states if s.conversation not in _GIVEN_MARKERS]
     seen = [by_marker[s.marker] for s in own if s.marker in by_marker]

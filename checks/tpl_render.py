@@ -15,7 +15,7 @@ from .rule import Rule, register
 _APPLY = "transformers apply_chat_template, as vLLM 0.33.0 calls it (vllm/renderers/hf.py)"
 _ORDINARY = ("single_turn", "multi_turn")
 _TOOLS = ("tools", "tool_result")
-_LIMITS = ("timeout", "memory", "output", "crashed", "unseen", "refused")
+_LIMITS = ("timeout", "memory", "output", "crashed", "unseen")
 
 
 @register
@@ -41,24 +41,11 @@ class RenderFailed(Rule):
             return
         failed: dict[tuple[Severity, str], list[PromptState]] = {}
         for state in facts.survey.states:
-            if (
-                state.state != "error"
-                or state.conversation == "continue_final_message"
-                or facts.weight(state) != "asked"
-            ):
+            if state.state != "error" or state.conversation == "continue_final_message" or not _sent(facts, state):
                 continue
-            before = facts.survey.get("single_turn", state.variant)
-            again = (
-                before is not None
-                and before is not state
-                and (before.error, before.error_line)
-                == (
-                    state.error,
-                    state.error_line,
-                )
-            )
-            kind = "single_turn" if again else state.conversation
-            severity = _severity(facts, state, kind)
+            plain = facts.survey.get("single_turn", state.variant)
+            same = plain is not None and (plain.error, plain.error_line) == (state.error, state.error_line)
+            severity = _severity(facts, state, "single_turn" if same else state.conversation)
             failed.setdefault((severity, f"{state.error_kind} {state.error}"), []).append(state)
         told: set[tuple[Severity, str]] = set()
         for (severity, what), states in sorted(failed.items()):
@@ -241,14 +228,20 @@ class TokenizerLosesText(Rule):
             )
 
 
+def _sent(facts: AuditFacts, state: PromptState) -> bool:
+    """A request that people send: plain, with a thinking switch the template reads, or one that was given."""
+    if facts.weight(state) != "asked" or facts.survey is None:
+        return False
+    switches = {name for name, _, _ in facts.survey.switches}
+    return set(state.variant) <= switches or dict(state.variant) in [dict(given) for given in facts.asked]
+
+
 def _severity(facts: AuditFacts, state: PromptState, kind: str) -> Severity:
-    if kind in _ORDINARY or state.error_kind in _LIMITS:
-        return "error" if not state.variant or kind in _ORDINARY else "warning"
+    if kind in _ORDINARY:
+        return "error"
     if kind in _TOOLS:
         return "error" if facts.server is not None and facts.server.tools else "warning"
-    if kind == "system" and state.refused_by_template:
-        return "warning"
-    return "error" if kind == "system" else "warning"
+    return "error" if state.error_kind in _LIMITS and kind not in (*_TOOLS, "system") else "warning"
 
 
 def _how(state: PromptState) -> str:
@@ -270,6 +263,8 @@ def _how(state: PromptState) -> str:
 def _mend(state: PromptState) -> str:
     if state.error_kind in _LIMITS:
         return "do not serve this template before someone has read it"
+    if state.error_kind == "refused":
+        return "servers render in this sandbox too: write the line shown without it"
     if state.refused_by_template:
         return "the template refuses this on purpose: clients must not send it"
     return "mend the line shown, or give another template with --chat-template"

@@ -1,4 +1,4 @@
-"""TPL rules on the state a prompt leaves the model in: opened, switched off, moved by history, tools or the user's words."""
+"""TPL rules on the state a prompt leaves the model in: opened, closed, moved by history, tools or the user's words."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Runs probes through parsers: one candidate after the other, in full and streamed, on the real token ids of the prompts."""
+"""Runs probes through parsers, one after the other, in full and streamed, on the real token ids of the prompts."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ..errors import InputError
@@ -178,7 +178,7 @@ class Bench:
             cell_key(cell) for cell in cells if cell.conversation == "continue_final_message" and self._is_off(cell)
         }
 
-    def candidate(self, name: str, *, stress: bool = True) -> Candidate:
+    def candidate(self, name: str) -> Candidate:
         """Run every probe through one parser."""
         table_row = row(name)
         trials: list[Trial] = []
@@ -198,13 +198,10 @@ class Bench:
                 name, table_row, unsupported=trials[0].raised, raised=trials[0].raised, skipped=len(self.cells)
             )
         done = Candidate(name, table_row, trials=tuple(trials), skipped=skipped)
-        if not stress or not trials:
+        if not trials:
             return done
-        return Candidate(
-            name,
-            table_row,
-            trials=done.trials,
-            skipped=skipped,
+        return replace(
+            done,
             stress=tuple(self._stress(name)),
             hidden=tuple(self._hidden(name)),
             switched_on=self._switched_on(done),
@@ -276,7 +273,7 @@ class Bench:
                 yield self._trial(name, cell, core, CORE_CHUNKINGS, {}, skip_special_tokens=True)
 
     def _stress_cells(self) -> list[Cell]:
-        plain = [cell for cell in self.cells if cell.conversation == "single_turn" and cell.weighs]
+        plain = [c for c in self.cells if c.conversation == "single_turn" and c.weighs and not c.unclear]
         on = [cell for cell in plain if cell.thinks][:1]
         off = [cell for cell in plain if not cell.thinks][:1]
         return [*on, *off]
@@ -293,25 +290,16 @@ class Bench:
             cell = trial.cell
             if trial.passed or not cell.thinks or any(name in cell.kwargs for name in names):
                 continue
-            turned = Cell(
-                cell.conversation,
-                cell.variant,
-                {**cell.kwargs, **on},
-                {**cell.request_kwargs, **on},
-                cell.state,
-                cell.after,
-                cell.prompt_ids,
-                cell.weight,
-                cell.off,
-            )
+            turned = replace(cell, kwargs={**cell.kwargs, **on}, request_kwargs={**cell.request_kwargs, **on})
             again = self._run(candidate.name, turned, trial.probe, CORE_CHUNKINGS, False)
             if again.passed:
                 healed[cell_key(cell)] = on
         return healed
 
     def _is_off(self, cell: Cell) -> bool:
-        """The same variant leaves a plain prompt off: its block closed, or silent under an off value."""
-        return any(
+        """The same request leaves a plain prompt off, or says so itself in a name of its own or the template's."""
+        said = any(cell.kwargs.get(name) is False for name in ("enable_thinking", "thinking"))
+        return said or any(
             other.conversation == "single_turn" and other.variant == cell.variant and not other.thinks
             for other in self.cells
         )
