@@ -137,7 +137,7 @@ class _Worker:
         tree = reads.parse(text)
         self.declared = reads.declared(tree)
         self.parts = reads.wants_parts(tree)
-        names = reads.kwargs_read(tree)
+        names = reads.kwargs_read(tree, self.declared)
         return {
             "reads": sorted(names),
             "declared": sorted(self.declared),

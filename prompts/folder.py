@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.resources
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..fixtures import model_path
 from . import tokenizer as tokenizers_room
 from .model import LONE_TEMPLATE_TOKENS, Kind, Model, Template
 
@@ -84,13 +84,8 @@ def read_folder(path: Path, *, source: str, kind: Kind = "folder") -> Model:
 
 
 def read_fixture(spec: str) -> Model:
-    """The shipped model that `fixture:NAME` names. Raises InputError, listing the names, for an unknown one."""
-    name = spec.removeprefix("fixture:")
-    shelf = importlib.resources.files("reasonctl.fixtures") / "models"
-    names = sorted(entry.name for entry in shelf.iterdir() if entry.is_dir()) if shelf.is_dir() else []
-    if name not in names:
-        raise InputError("there is no such fixture", source=spec, mend=f"the fixtures are {', '.join(names)}")
-    return read_folder(Path(str(shelf / name)), source=spec, kind="fixture")
+    """The shipped model that `fixture:NAME` names. Raises InputError for an unknown one."""
+    return read_folder(model_path(spec.removeprefix("fixture:")), source=spec, kind="fixture")
 
 
 def read_lone_file(path: Path, *, source: str) -> Model:
@@ -187,10 +182,17 @@ def _default(templates: list[Template]) -> Template | None:
 
 
 def _special_tokens(config: Mapping[str, Any], legacy: Mapping[str, Any]) -> dict[str, str]:
-    """The named special tokens, as templates see them. A token is a string or `{"content": ...}`."""
+    """The named special tokens, as templates see them. A token is a string or `{"content": ...}`.
+
+    Besides the common names, a model's own: any other key that ends in `_token`, and an object `extra_special_tokens`.
+    Source: transformers 5.24, tokenization_utils_base.py `_from_pretrained`.
+    """
+    extra = config.get("extra_special_tokens")
+    own = {name: value for name, value in config.items() if name.endswith("_token")}
+    own |= extra if isinstance(extra, dict) else {}
+    common = {name: config[name] if name in config else legacy.get(name) for name in SPECIAL_TOKEN_NAMES}
     tokens: dict[str, str] = {}
-    for name in SPECIAL_TOKEN_NAMES:
-        value = config[name] if name in config else legacy.get(name)
+    for name, value in (common | {name: value for name, value in own.items() if name not in common}).items():
         text = value.get("content") if isinstance(value, dict) else value
         if isinstance(text, str):
             tokens[name] = text

@@ -37,8 +37,8 @@ def declared(tree: nodes.Template) -> frozenset[str]:
     return frozenset(meta.find_undeclared_variables(tree))
 
 
-def kwargs_read(tree: nodes.Template) -> frozenset[str]:
-    """The names that are a request's to set: read before anything in the template assigns them.
+def kwargs_read(tree: nodes.Template, names: frozenset[str]) -> frozenset[str]:
+    """Those of the declared `names` that are a request's to set: read before anything in the template assigns them.
 
     A variable that one branch sets and a later line reads (`loop_messages`) is undeclared to Jinja, yet no kwarg.
     """
@@ -46,9 +46,7 @@ def kwargs_read(tree: nodes.Template) -> frozenset[str]:
     for name, context in _names_in_order(tree):
         first.setdefault(name, context)
     macros = {macro.name for macro in tree.find_all(nodes.Macro)}
-    return frozenset(
-        name for name in declared(tree) - NOT_KWARGS - _GLOBALS - macros if first.get(name, "load") == "load"
-    )
+    return frozenset(name for name in names - NOT_KWARGS - _GLOBALS - macros if first.get(name, "load") == "load")
 
 
 def compared_values(tree: nodes.Template, names: Iterable[str]) -> dict[str, tuple[Any, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ _VOCABULARY_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.t
 _BYTES = 256
 """A byte-level vocabulary has at least these; fewer is a toy that transformers makes up for missing files."""
 CHECK_SECONDS = 120.0
+_TIDIED = (".", "?", "!", ",", "' ", "n't", "'m", "'s", "'ve", "'re")
 
 CHECK_TEXTS = (
     "It is 4, I think. So the answer  is four.",
@@ -65,6 +66,7 @@ class Tokenizer:
         *,
         folder: Path,
         init_kwargs: Mapping[str, Any],
+        declared_special: Sequence[str] = (),
         chat_template: str | None = None,
         expected_size: int | None = None,
     ) -> None:
@@ -72,6 +74,9 @@ class Tokenizer:
         self.folder = folder
         self.init_kwargs: Mapping[str, Any] = init_kwargs
         self.chat_template = chat_template
+        self._declared_special = tuple(declared_special)
+        # transformers tidies spaces only for models that are no BPE, and only where the configuration says so.
+        self._tidies = bool(init_kwargs.get("clean_up_tokenization_spaces")) and type(backend.model).__name__ != "BPE"
         size = backend.get_vocab_size(with_added_tokens=True)
         self.toy = expected_size is not None and size < expected_size // 2
         self._checks: dict[str, subprocess.Popen[str] | LoadCheck] = {}
@@ -87,6 +92,11 @@ class Tokenizer:
         """Ids that decoding with `skip_special_tokens` leaves out."""
         return frozenset(i for i, token in self.backend.get_added_tokens_decoder().items() if token.special)
 
+    @functools.cached_property
+    def special_tokens(self) -> Mapping[str, int]:
+        """Tokens the configuration declares special, in transformers' order, with their ids."""
+        return {text: self.vocab[text] for text in self._declared_special if text in self.vocab}
+
     def encode(self, text: str) -> list[int]:
         """Ids of `text`, without bos or eos; markers in it become their added tokens."""
         ids: list[int] = self.backend.encode(text, add_special_tokens=False).ids
@@ -98,8 +108,11 @@ class Tokenizer:
         return encoding.ids, [end for _, end in encoding.offsets]
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
-        """The text of a run of ids."""
+        """The text of a run of ids, as `decode` of transformers' tokenizer gives it."""
         text: str = self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
+        if self._tidies:
+            for mark in _TIDIED:
+                text = text.replace(f" {mark}", mark)
         return text
 
     def start_check(self, python: str = sys.executable) -> None:
@@ -166,11 +179,13 @@ def load(
         if isinstance(built, str):
             return None, built
         backend = built
-    backend = _with_added_tokens(backend, tokenizer_config, special_tokens)
+    declared = _declared(tokenizer_config, special_tokens)
+    backend = _with_added_tokens(backend, tokenizer_config, frozenset(special_tokens.values()), declared)
     tokenizer = Tokenizer(
         backend,
         folder=folder,
         init_kwargs=tokenizer_config,
+        declared_special=declared,
         chat_template=chat_template,
         expected_size=expected_size,
     )
@@ -212,36 +227,49 @@ def _built_by_transformers(folder: Path) -> tokenizers.Tokenizer | str:
 
 
 def _with_added_tokens(
-    backend: tokenizers.Tokenizer, config: Mapping[str, Any], special_tokens: Mapping[str, str]
+    backend: tokenizers.Tokenizer, config: Mapping[str, Any], named: Collection[str], declared: Sequence[str]
 ) -> tokenizers.Tokenizer:
-    """The backend with the tokens that only the configuration names, flagged as transformers flags them."""
+    """The backend with the tokens and flags that only the configuration gives, as transformers adds them.
+
+    `added_tokens_decoder` beats the flags in `tokenizer.json`, a named special token is special whatever they say, and
+    a declared one that is missing is added.
+    Source: transformers 5.24, tokenization_utils_tokenizers.py `TokenizersBackend.__init__`.
+    """
     import tokenizers
 
     present = backend.get_added_tokens_decoder()
-    by_text = {token.content: token for token in present.values()}
-    wanted: dict[str, bool] = {}
-    for entry in (config.get("added_tokens_decoder") or {}).values():
-        if isinstance(entry, dict) and isinstance(entry.get("content"), str):
-            wanted[entry["content"]] = bool(entry.get("special", False))
-    extra = config.get("extra_special_tokens") or config.get("additional_special_tokens") or ()
-    texts = list(extra.values() if isinstance(extra, dict) else extra) + list(special_tokens.values())
-    for value in texts:
-        text = value.get("content") if isinstance(value, dict) else value
-        if isinstance(text, str):
-            wanted[text] = True
-    missing = {
-        text: special
-        for text, special in wanted.items()
-        if text and (text not in by_text or (special and not by_text[text].special))
-    }
-    if not missing:
+    unchanged = {repr(token) for token in present.values()}
+    entries = config.get("added_tokens_decoder")
+    if isinstance(entries, dict):
+        ordered = sorted(entries.items(), key=lambda item: int(item[0]) if item[0].isdecimal() else -1)
+        tokens = [
+            tokenizers.AddedToken(
+                entry["content"], **{name: bool(entry[name]) for name in _TOKEN_FLAGS if name in entry}
+            )
+            for _, entry in ordered
+            if isinstance(entry, dict) and isinstance(entry.get("content"), str)
+        ]
+    else:
+        tokens = [token for _, token in sorted(present.items())]
+    for token in tokens:
+        token.special = token.special or token.content in named
+    known = {token.content for token in (*present.values(), *tokens)}
+    adding = [token for token in tokens if repr(token) not in unchanged]
+    adding += [tokenizers.AddedToken(text, special=True) for text in declared if text and text not in known]
+    if not adding:
         return backend
-    # The cached backend is shared between models; tokens are added to a copy.
+    # The backend just read may be shared with another model; tokens are added to a copy.
     backend = tokenizers.Tokenizer.from_str(backend.to_str())
-    for text, special in missing.items():
-        token = tokenizers.AddedToken(text, special=special, normalized=not special)
-        if special:
-            backend.add_special_tokens([token])
-        else:
-            backend.add_tokens([token])
+    backend.add_tokens(adding)
     return backend
+
+
+_TOKEN_FLAGS = ("single_word", "lstrip", "rstrip", "normalized", "special")
+
+
+def _declared(config: Mapping[str, Any], special_tokens: Mapping[str, str]) -> list[str]:
+    """The tokens declared special, in transformers' order: the named ones, then the extra ones."""
+    extra = config.get("extra_special_tokens")
+    values = extra if isinstance(extra, list) and extra else config.get("additional_special_tokens") or ()
+    texts = [value.get("content") if isinstance(value, dict) else value for value in values]
+    return list(dict.fromkeys([*special_tokens.values(), *(text for text in texts if isinstance(text, str))]))

