@@ -113,8 +113,8 @@ def _row(page: Page, key: str, value: Any) -> tuple[str, str | Text]:
     label = key.replace("_", " ")
     if isinstance(value, Mapping) and value.keys() & {"reasoning", "content", "error"}:
         return label, split_text(value, page.limit)
-    if key == "also":
-        return label, ", ".join(map(str, value))
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return label, shortened(", ".join(map(visible, value)), page.limit)
     if key == "request" and value == {}:
         return label, "a plain one"
     if key == "cells":

@@ -14,6 +14,8 @@ from .wording import compact, counted, judged_as, shortened, visible
 
 _TRACES = 5
 """Traces whose splits are shown; those with something wrong come first."""
+_SPLITS = 3
+"""Ways of splitting one trace that are shown; the parser that served it and the one that explains it come first."""
 _FAILED = {
     "stream_equals_full": "streaming differs",
     "chunk_invariant": "chunking matters",
@@ -69,13 +71,19 @@ def _inputs(page: Page, report: Report) -> None:
 
 
 def _scores(page: Page, results: Iterable[Mapping[str, Any]]) -> None:
+    """How many traces each parser gets right; parsers that fare alike are one row."""
     scores: dict[str, Counter[str]] = {}
     for row in results:
         scores.setdefault(row["parser"], Counter())[row["status"]] += 1
-        scores[row["parser"]]["matches"] += row.get("matches_recorded") is True
-    rows = [(name, *(str(score[key] or "-") for key in (*_STATUSES, "matches"))) for name, score in scores.items()]
+        scores[row["parser"]]["as recorded"] += row.get("matches_recorded") is True
+    columns = (*_STATUSES, "as recorded")
+    alike: dict[tuple[int, ...], list[str]] = {}
+    for name, score in scores.items():
+        alike.setdefault(tuple(score[column] for column in columns), []).append(name)
+    most = 1000 if page.verbose else 3
+    rows = [(_names(names, most), *(str(number or "-") for number in score)) for score, names in alike.items()]
     page.blank()
-    page.table(("parser", *_STATUSES, "as recorded"), rows, right=range(1, 6))
+    page.table(("parser", *columns), rows, right=range(1, 6))
 
 
 def _by_trace(results: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
@@ -99,8 +107,24 @@ def _trace(
     if recorded:
         page.line(Text("recorded", "bold"), indent=4)
         page.fields([("", split_text(recorded, page.limit))], indent=4)
-    for group in _alike(row for row in rows if row["status"] != "unsupported"):
+    groups = _alike(row for row in rows if row["status"] != "unsupported")
+    served = (recorded or {}).get("parser") or next((row["parser"] for row in rows if row.get("recorded")), None)
+    explains = ((best or {}).get("parsers") or [None])[0]
+
+    def rank(row: Mapping[str, Any]) -> int:
+        recorded_so = row["parser"] == served or row.get("matches_recorded") is True
+        return 0 if recorded_so else 1 if row["parser"] == explains else 2
+
+    groups.sort(key=lambda group: min(map(rank, group)))
+    shown = groups if page.verbose else groups[:_SPLITS]
+    for group in shown:
         _group(page, group)
+    left = [row["parser"] for group in groups[len(shown) :] for row in group]
+    if left:
+        page.line(
+            styled(f"{counted(len(left), 'more parser')} split it otherwise: {_names(left, 3)} (--verbose)", "dim"),
+            indent=4,
+        )
     _unsupported(page, [row for row in rows if row["status"] == "unsupported"])
     if best and best.get("parsers"):
         why = f": {compact(best['why'])}" if best.get("why") else ""

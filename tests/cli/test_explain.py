@@ -63,7 +63,7 @@ def test_example_keeps_its_shape(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 def test_unknown_rule_offers_the_nearest(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = explain(monkeypatch, capsys, "result-los")
     assert (code, out) == (2, "")
-    assert err == "reasonctl: no rule is called 'result-los'; did you mean result-lost?\n"
+    assert err.startswith("reasonctl: no rule is called 'result-los'; did you mean result-lost")
 
 
 def test_coloured_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

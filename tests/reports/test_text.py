@@ -146,14 +146,14 @@ def test_replay_shows_splits_scores_and_the_explanation(replay_report: Report) -
         " poolside_v1 suspect: marker leaked; as recorded; 12 reasoning tokens",
         " however it is cut reasoning null",
         ' content "Two and two.</think>It is 4."',
+        " qwen3, mimo ok: 12 reasoning tokens",
+        ' however it is cut reasoning "Two and two."',
+        ' content "It is 4."',
         " deepseek_r1 ok: 12 reasoning tokens",
         ' whole output, token by token reasoning "Two and two."',
         ' content "It is 4."',
         " 3 tokens a delta reasoning null",
         ' content "Two and two.</think>It is 4."',
-        " qwen3, mimo ok: 12 reasoning tokens",
-        ' however it is cut reasoning "Two and two."',
-        ' content "It is 4."',
         " not run muse: no built-in model yet",
         " explains it qwen3, mimo: every check passes",
         "",
@@ -161,6 +161,22 @@ def test_replay_shows_splits_scores_and_the_explanation(replay_report: Report) -
     assert " deepseek_r1 error: RuntimeError: no token; 12 reasoning tokens" in lines
     assert " cause FIT113" in lines
     assert " 2 parser poolside_v1 stays off unless asked" in lines
+
+
+def test_parsers_that_fare_alike_are_one_row(replay_report: Report) -> None:
+    assert " qwen3, mimo 1 - - - -" in squeezed(replay_report).splitlines()
+
+
+def test_only_the_telling_splits_of_many_are_shown(replay_report: Report) -> None:
+    rows = list(replay_report.facts["results"])
+    odd = [
+        {**rows[2], "parser": f"odd{index}", "full": {"reasoning": str(index), "content": None}} for index in range(5)
+    ]
+    report = replace(replay_report, facts={**replay_report.facts, "results": [*odd, *rows[:4]]})
+    said = squeezed(report)
+    assert said.index(" poolside_v1 suspect") < said.index(" qwen3, mimo ok") < said.index(" odd0 ok")
+    assert "5 more parsers split it otherwise: odd1, odd2, odd3 and 2 more (--verbose)" in said
+    assert " odd4 ok" in squeezed(report, verbose=True)
 
 
 def test_reasoning_and_content_differ_by_colour(replay_report: Report) -> None:
