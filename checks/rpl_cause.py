@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from ..parsers import ROWS
+from ..parsers import ROWS, ParserRow
+from ..parsers.run import ModeResult
 from ..prompts.state import State, prompt_state
 from ..traces.replay import Result
 from ..traces.splits import leaked
@@ -69,17 +70,22 @@ def _rule(facts: ReplayFacts, result: Result) -> tuple[str, str] | None:
             return "FIT113", f"{name} stays off unless the request asks for thinking, so it passes all text through"
         if row.needs_start_in_output:
             return "FIT104", f"{name} waits for a start marker that stands in the prompt"
+    in_full = _blameless(result.full, row)
     if state is not None and state.state == "none" and _history_closed(facts, row.end) and _leaks(facts, result):
         return "FIT121", f"streaming, {name} takes an earlier turn's end marker for this turn's"
+    if in_full and result.checks.stream_equals_full is True:
+        return ("FIT108", f"{name} decides delta by delta") if result.checks.chunk_invariant is False else None
+    if in_full and result.checks.stream_equals_full is False:
+        return "FIT107", f"{name} decides by the prompt or delta by delta when streaming, by the output in full"
     if result.checks.answered is False and all_reasoning:
         return "FIT105", f"{name} never sees thinking end in this output: its end marker is {row.end[0]!r}"
     if _leaks(facts, result):
         return "FIT106", f"{name} lets a marker through on this output"
-    if result.checks.stream_equals_full is False:
-        return "FIT107", f"{name} decides by the prompt when streaming and by the output in full"
-    if result.checks.chunk_invariant is False:
-        return "FIT108", f"{name} decides delta by delta"
     return None
+
+
+def _blameless(full: ModeResult, row: ParserRow) -> bool:
+    return full.error is None and not leaked(full, row) and bool((full.content or "").strip())
 
 
 def _state(facts: ReplayFacts) -> State | None:

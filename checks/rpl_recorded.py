@@ -98,7 +98,7 @@ class WrongParser(Rule):
     id = "RPL408"
     slug = "wrong-parser"
     severity = "error"
-    what = """The parser that served fails on this trace by one of the error rules RPL401 to RPL414, and another one passes
+    what = """The parser that served fails on this trace by an error rule of RPL401 to RPL414, and another one passes
         every check and leaves no marker behind. A weakness that only larger deltas show (RPL402) is not meant."""
     why = "The name after --reasoning-parser is wrong for this model, or for what these requests do to its template."
     example = (

@@ -1,17 +1,12 @@
-"""A request's messages as the server hands them to the chat template, and requests read from files."""
+"""A request's messages as the server hands them to the chat template, and a request read from a file."""
 
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Mapping
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-
-_BODY_FLAGS = ("-d", "--data", "--data-raw", "--data-binary", "--data-ascii", "--json")
 
 
 def for_template(messages: list[Any]) -> list[dict[str, Any]]:
@@ -23,25 +18,17 @@ def for_template(messages: list[Any]) -> list[dict[str, Any]]:
 
 
 def read_request(path: str) -> dict[str, Any]:
-    """The chat-completion body of `--request`: JSON, a `curl` command, or a trace that holds one.
+    """The chat-completion body of `--request`: JSON, a `curl` command, or a trace that holds one; `-` reads stdin.
 
     Raises:
         InputError: the file cannot be read, or holds no body, or several.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", source=path) from None
-    except UnicodeDecodeError:
-        raise InputError("this is not UTF-8", source=path) from None
-    bodies = [_body(value) for value in _values(_curl_body(text, path) or text, path)]
-    found = [body for body in bodies if body is not None]
-    if len(found) != 1:
-        what = "no request body" if not found else f"{len(found)} request bodies where one is meant"
-        raise InputError(
-            f"{what} in it", source=path, mend='give {"messages": [...], ...}, as sent to /v1/chat/completions'
-        )
-    return found[0]
+    from ..budgets.config import read_requests
+
+    requests, _ = read_requests(path)
+    if len(requests) != 1:
+        raise InputError(f"{len(requests)} requests in it, where one is meant", source=path)
+    return dict(requests[0].body.plain())
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,40 +62,3 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
             parsed = None
         arguments = parsed if isinstance(parsed, dict) else {}
     return {**call, "function": {**function, "arguments": arguments}}
-
-
-def _values(text: str, path: str) -> list[Any]:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        try:
-            return [json.loads(line) for line in text.splitlines() if line.strip()]
-        except ValueError:
-            line = getattr(error, "lineno", None)
-            raise InputError(f"this is not JSON ({error})", source=path, line=line) from None
-    return value if isinstance(value, list) else [value]
-
-
-def _body(value: Any) -> dict[str, Any] | None:
-    if not isinstance(value, dict):
-        return None
-    if isinstance(value.get("messages"), list):
-        return value
-    inner = value.get("request")
-    return inner if isinstance(inner, dict) and inner else None
-
-
-def _curl_body(text: str, path: str) -> str | None:
-    if not text.lstrip().startswith("curl"):
-        return None
-    try:
-        words = shlex.split(text.replace("\\\n", " "))
-    except ValueError as error:
-        raise InputError(f"this curl command cannot be read ({error})", source=path) from None
-    for flag, value in pairwise(words):
-        if flag in _BODY_FLAGS:
-            return value
-    glued = [word for word in words if word.startswith(tuple(f"{flag}=" for flag in _BODY_FLAGS[1:]))]
-    if glued:
-        return glued[0].split("=", 1)[1]
-    raise InputError("this curl command sends no body", source=path, mend="give the body itself")
