@@ -1,6 +1,180 @@
-"""Not written yet."""
+"""`reasonctl render`: the prompt a model's chat template makes, and the state that prompt leaves the model in."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..prompts.model import Model
+    from ..prompts.render import Rendered
+    from ..prompts.state import State
+
+_QUESTION = "What is 2 + 2?"
+_KEYS = ("messages", "tools", "chat_template_kwargs", "reasoning_effort")
 
 
-def render() -> None:
-    """Not written yet."""
-    raise NotImplementedError
+def render(
+    model: Annotated[str, typer.Option(metavar="X", help="Model folder, hub id, template file or fixture:NAME.")],
+    chat_template_kwargs: Annotated[
+        str | None, typer.Option(metavar="JSON", help="The request's chat_template_kwargs, as a JSON object.")
+    ] = None,
+    messages: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Messages, or a whole request body, in JSON; - is stdin.")
+    ] = None,
+    tools: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Tools in OpenAI form, in JSON; - is stdin.")
+    ] = None,
+) -> None:
+    """Print the prompt a request renders to. The state it leaves the model in goes to stderr."""
+    from ..prompts.kwargs import effective_kwargs
+    from ..prompts.messages import as_handed_over
+    from ..prompts.model import load_model
+
+    request = _request(messages, tools)
+    if chat_template_kwargs is not None:
+        own = _json(chat_template_kwargs, "--chat-template-kwargs")
+        if not isinstance(own, dict):
+            raise InputError(
+                "is no JSON object", source="--chat-template-kwargs", mend='write {"enable_thinking": false}'
+            )
+        request["chat_template_kwargs"] = own
+    kwargs = effective_kwargs(
+        request_kwargs=request.get("chat_template_kwargs"), reasoning_effort=request.get("reasoning_effort")
+    )
+    loaded = load_model(model)
+    result, probed = _render(loaded, as_handed_over(request["messages"]), request.get("tools"), kwargs)
+    if result.text is None:
+        error = result.error
+        template = loaded.template_for(tools=bool(request.get("tools")))
+        place = str(template.path) if template is not None and template.path is not None else model
+        raise InputError(
+            f"the template gives no prompt for these messages: {error.message if error else 'no result'}",
+            source=place,
+            line=error.line if error else None,
+        )
+    _show(result.text)
+    typer.echo(_state_line(loaded, probed or result.text, is_probed=probed is not None), err=True)
+
+
+def _render(
+    model: Model,
+    messages: list[dict[str, Any]],
+    tools: Sequence[Mapping[str, Any]] | None,
+    kwargs: Mapping[str, Any],
+) -> tuple[Rendered, str | None]:
+    """The prompt, and the same prompt with a sentinel at the end of the last message's text (None where that fails)."""
+    from ..prompts.render import Renderer, RenderRequest
+    from ..prompts.survey import special_tokens
+
+    template = model.template_for(tools=bool(tools))
+    if model.code_prompt is not None:
+        raise InputError(f"its prompts are built by code: {model.code_prompt}", source=model.source)
+    if template is None:
+        named = ", ".join(sorted({other.name for other in model.templates}))
+        raise InputError(
+            f"has no default chat template, only {named}" if named else "has no chat template", source=model.source
+        )
+    marked = _with_sentinel(messages)
+    with Renderer(template, special_tokens=special_tokens(model)) as renderer:
+        plain, probe = renderer.render_all(
+            [RenderRequest(each, tools=tools or None, kwargs=kwargs) for each in (messages, marked or messages)]
+        )
+    return plain, probe.text if marked else None
+
+
+def _with_sentinel(messages: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
+    """The messages with the sentinel behind the last one's own text, None where that has none."""
+    from ..prompts.conversations import SENTINEL
+
+    content = messages[-1].get("content")
+    if isinstance(content, str):
+        marked: Any = content + SENTINEL
+    elif isinstance(content, list) and content and isinstance(content[-1], dict) and "text" in content[-1]:
+        marked = [*content[:-1], {**content[-1], "text": f"{content[-1]['text']}{SENTINEL}"}]
+    else:
+        return None
+    return [*messages[:-1], {**messages[-1], "content": marked}]
+
+
+def _state_line(model: Model, prompt: str, *, is_probed: bool) -> str:
+    """One line on the state, for stderr."""
+    from ..prompts.conversations import SENTINEL
+    from ..prompts.state import prompt_state, region_start
+
+    read: State = prompt_state(prompt, region_start(prompt, SENTINEL) if is_probed else 0)
+    parts = [f"state {read.state}"]
+    if read.marker is not None and read.marker_end is not None:
+        parts.append(f"last marker {read.marker}")
+        if read.state == "open" and model.tokenizer is not None:
+            _, ends = model.tokenizer.encode_with_ends(prompt)
+            after = sum(end > read.marker_end for end in ends)
+            parts.append(f"{after} token{'' if after == 1 else 's'} after it")
+    parts.append(f"prompt ends {json.dumps(read.tail, ensure_ascii=False)}")
+    return "; ".join(parts)
+
+
+def _show(prompt: str) -> None:
+    """The prompt's bytes as they are; on a terminal with markers highlighted and control characters visible."""
+    from ..reports import formats
+
+    if not formats.colour(sys.stdout):
+        formats.to_stdout(prompt)
+        if sys.stdout.isatty():
+            formats.to_stdout("\n")
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    from ..parsers.markers import STATE_MARKERS
+
+    # A template may write escape sequences; a terminal must not obey them.
+    safe = "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in prompt)
+    text = Text(safe)
+    text.highlight_words([pair.start for pair in STATE_MARKERS], "bold black on yellow")
+    text.highlight_words([pair.end for pair in STATE_MARKERS], "bold black on cyan")
+    Console(file=sys.stdout, highlight=False, soft_wrap=True).print(text)
+
+
+def _request(messages: str | None, tools: str | None) -> dict[str, Any]:
+    """What `--messages` and `--tools` say, as a request body; one plain question without them."""
+    body: Any = {"messages": [{"role": "user", "content": _QUESTION}]}
+    if messages is not None:
+        body = _json(_read(messages, "--messages"), messages)
+        body = {"messages": body} if isinstance(body, list) else body
+    if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
+        raise InputError("holds neither a list of messages nor a request body", source=messages)
+    if not body["messages"] or not all(isinstance(each, dict) and "role" in each for each in body["messages"]):
+        raise InputError("each message is an object with a role, and there is at least one", source=messages)
+    request = {key: body[key] for key in _KEYS if body.get(key) is not None}
+    if tools is not None:
+        request["tools"] = _json(_read(tools, "--tools"), tools)
+    listed = request.get("tools", [])
+    if not isinstance(listed, list) or not all(isinstance(tool, dict) for tool in listed):
+        raise InputError("tools are a list of objects", source=tools or messages)
+    return request
+
+
+def _read(name: str, flag: str) -> str:
+    from ..prompts.folder import read_text
+
+    if name != "-":
+        return read_text(Path(name))
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"byte {error.start} of stdin is not UTF-8", source=flag) from None
+
+
+def _json(text: str, source: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(f"not JSON: {error.msg}", source=source, line=error.lineno, column=error.colno) from None

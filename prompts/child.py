@@ -152,7 +152,7 @@ class _Worker:
         # `apply_chat_template` drops keys whose value is None before it renders.
         messages = [
             {key: value for key, value in message.items() if value is not None}
-            for message in (_with_parts(message) if parts else message for message in item["messages"])
+            for message in (_in_form(message, parts) for message in item["messages"])
         ]
         kwargs = {name: value for name, value in item["kwargs"].items() if name in self.declared and name not in _TAKEN}
         rendered, _ = render_jinja_template(
@@ -169,12 +169,23 @@ class _Worker:
         return {"text": text}
 
 
-def _with_parts(message: dict[str, Any]) -> dict[str, Any]:
-    """The message with its text as a list of parts. Tool results stay strings: vLLM joins theirs again."""
+def _in_form(message: dict[str, Any], parts: bool) -> dict[str, Any]:
+    """The message with its text as a list of parts, or as one string with a line for each part.
+
+    Tool results are strings in either form. Lists that hold more than text stay lists (vLLM 0.33.0,
+    renderers/chat_utils/chat_message.py; it puts a model's own placeholders there, which no rendering here knows).
+    """
     content = message.get("content")
-    if not isinstance(content, str) or message.get("role") == "tool":
-        return message
-    return {**message, "content": [{"type": "text", "text": content}] if content else []}
+    parts = parts and message.get("role") != "tool"
+    if isinstance(content, str) and parts:
+        return {**message, "content": [{"type": "text", "text": content}] if content else []}
+    if isinstance(content, list) and not parts:
+        texts = [
+            part.get("text") if isinstance(part, dict) and part.get("type") == "text" else part for part in content
+        ]
+        if all(isinstance(text, str) for text in texts):
+            return {**message, "content": "\n".join(texts)}
+    return message
 
 
 def _failed(kind: str, message: str, **more: Any) -> dict[str, Any]:

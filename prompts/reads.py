@@ -170,7 +170,8 @@ def _subject(node: nodes.Node | None, owner: dict[str, str]) -> str | None:
 
 def _constants(node: nodes.Node) -> Iterator[Any]:
     if isinstance(node, nodes.Const):
-        yield node.value
+        # Looking for undeclared variables folds constant lists.
+        yield from node.value if isinstance(node.value, list | tuple | dict) else (node.value,)
     elif isinstance(node, nodes.List | nodes.Tuple):
         for item in node.items:
             yield from _constants(item)
