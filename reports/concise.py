@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..checks.finding import Finding
 from ..checks.report import Report
-from .wording import input_name, place, subject_name, visible
+from .wording import about, input_name, place, visible
 
 
 def render(report: Report) -> str:
@@ -13,7 +13,7 @@ def render(report: Report) -> str:
 
 
 def _line(report: Report, finding: Finding) -> str:
-    where = " › ".join(part for part in (visible(report.target), subject_name(finding.subject)) if part)
+    where = " › ".join(part for part in (visible(report.target), about(finding)) if part)
     start = place(finding) or f"{input_name(report, finding)}:1:1"
     text = visible("; ".join(part for part in (finding.message, finding.hint) if part))
     return f"{start}: {finding.severity} {finding.rule} {finding.slug} [{where}]: {text}"

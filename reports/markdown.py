@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..checks.finding import Finding
 from ..checks.report import Report
-from .wording import SEVERITY_WORD, input_name, place, subject_name, tally, visible
+from .wording import SEVERITY_WORD, about, input_name, place, tally, visible
 
 _SPECIAL = str.maketrans(
     {char: f"\\{char}" for char in "\\`*_[]|~$"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;", "@": "&#64;"}
@@ -33,11 +33,11 @@ def render(report: Report) -> str:
 
 def _row(report: Report, finding: Finding) -> str:
     where = place(finding) or input_name(report, finding)
-    about = subject_name(finding.subject)
+    subject = about(finding)
     cells = (
         SEVERITY_WORD[finding.severity],
         f"{finding.rule} {finding.slug}",
-        f"{where} ({about})" if about else where,
+        f"{where} ({subject})" if subject else where,
         finding.message,
         finding.hint,
     )

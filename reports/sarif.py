@@ -11,7 +11,7 @@ from urllib.parse import quote
 from ..checks.finding import Finding, Severity
 from ..checks.report import Report
 from ..checks.rule import Rule, all_rules
-from .wording import input_name, subject_name, visible
+from .wording import about, input_name, visible
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVEL: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
@@ -76,8 +76,8 @@ def _rule(rule: type[Rule]) -> dict[str, Any]:
 
 
 def _result(report: Report, finding: Finding, index: int) -> dict[str, Any]:
-    about = subject_name(finding.subject)
-    text = " ".join(visible(part) for part in (finding.message, f"({about})" if about else "") if part)
+    subject = about(finding)
+    text = " ".join(visible(part) for part in (finding.message, f"({subject})" if subject else "") if part)
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "ruleIndex": index,

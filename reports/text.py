@@ -12,7 +12,7 @@ from ..checks.finding import Finding
 from ..checks.report import Report
 from . import text_audit, text_budget, text_replay
 from .page import STYLE, Page, split_text, styled
-from .wording import SEVERITY_WORD, compact, place, quoted, shortened, subject_name, variant_name, verdict_line, visible
+from .wording import SEVERITY_WORD, about, compact, place, quoted, shortened, variant_name, verdict_line, visible
 
 _FACTS: Mapping[str, Callable[[Page, Report], None]] = {
     "audit": text_audit.show,
@@ -69,7 +69,7 @@ def _finding(page: Page, finding: Finding) -> None:
         Text(f"{finding.slug}: ", STYLE["head"]),
         finding.message,
     )
-    where = [part for part in (place(finding), subject_name(finding.subject)) if part]
+    where = [part for part in (place(finding), about(finding)) if part]
     rows: list[tuple[str, str | Text]] = [("at", "   ".join(where))] if where else []
     if finding.suppressed is not None:
         rows.append(("suppressed", finding.suppressed))

@@ -72,6 +72,15 @@ def subject_name(subject: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def about(finding: Finding) -> str:
+    """The finding's subject, without the model where its place already names it."""
+    subject = dict(finding.subject)
+    model, where = subject.get("model"), finding.location
+    if where and model and (where.path == model or where.path.startswith(f"{model}/")):
+        del subject["model"]
+    return subject_name(subject)
+
+
 def place(finding: Finding) -> str | None:
     """`path:line:column`, or None for a finding without a place."""
     where = finding.location

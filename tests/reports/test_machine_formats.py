@@ -237,6 +237,17 @@ def test_concise_is_one_line_a_finding(audit_report: Report, hostile_report: Rep
     assert concise.render(replace(audit_report, findings=())) == ""
 
 
+def test_model_is_not_told_twice(audit_report: Report) -> None:
+    subject = {"model": "models/qwen3", "parser": "qwen3"}
+    inside = replace(
+        audit_report.findings[0], subject=subject, location=Location("models/qwen3/chat_template.jinja", 4)
+    )
+    outside = replace(inside, location=Location("serve.sh", 4))
+    lines = concise.render(replace(audit_report, findings=(inside, outside))).splitlines()
+    assert "[vllm==0.33.0 › parser qwen3]" in lines[0]
+    assert "[vllm==0.33.0 › model models/qwen3, parser qwen3]" in lines[1]
+
+
 @pytest.mark.parametrize("name", formats.NAMES)
 def test_every_format_is_deterministic_and_ends_its_last_line(name: str, replay_report: Report) -> None:
     first = formats.render(replay_report, name)
