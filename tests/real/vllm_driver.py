@@ -85,6 +85,9 @@ class Runner:
     def run_case(self, case: dict[str, Any]) -> dict[str, Any]:
         """One output through one parser: whole, and once for every way of cutting it into deltas.
 
+        `skip_special_tokens` is what the parser makes of the request's field, null where it leaves it alone; `ended`
+        what it reads from the prompt.
+
         `full` and each of `streams` are {"tokens": count, ...} with `reasoning` and `content`, or `deltas` (one
         [reasoning, content] or null each); where vLLM raises, {"error": class name} takes the place of what is missing.
         """
@@ -102,8 +105,10 @@ class Runner:
             renderer = build()
             if prompt_ids is not None:
                 renderer.set_prompt_token_ids(prompt_ids)
+            default = request.skip_special_tokens
             request = renderer.adjust_request(request=request)
-            answer["skip_special_tokens"] = request.skip_special_tokens
+            changed = request.skip_special_tokens
+            answer["skip_special_tokens"] = None if changed is default else changed
             answer["ended"] = None if prompt_ids is None else renderer.is_reasoning_end(prompt_ids)
         except Exception as error:
             answer["error"] = type(error).__name__
