@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from reasonctl.prompts.kwargs import effective_kwargs, template_kwargs, variant_kwargs
 
 

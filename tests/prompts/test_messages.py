@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from reasonctl.prompts.messages import as_handed_over
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from reasonctl.parsers.markers import STATE_MARKERS
 from reasonctl.prompts.conversations import SENTINEL
 from reasonctl.prompts.state import prompt_state, region_start

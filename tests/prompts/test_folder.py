@@ -1,0 +1,258 @@
+"""Model sources: whole folders, odd folders, lone files, fixtures, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reasonctl.errors import InputError
+from reasonctl.fixtures import model_path
+from reasonctl.prompts.model import load_model
+from reasonctl.prompts.survey import special_tokens
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A copy of the shipped Qwen3-like model."""
+    return Path(shutil.copytree(model_path("qwen3"), tmp_path / "model"))
+
+
+def edit(path: Path, **values: Any) -> None:
+    data = json.loads(path.read_text())
+    data.update(values)
+    path.write_text(json.dumps(data))
+
+
+def test_a_whole_folder(folder: Path) -> None:
+    model = load_model(str(folder))
+    assert (model.kind, model.source, model.model_type) == ("folder", str(folder), "qwen3")
+    assert model.template is not None
+    assert (model.template.origin, model.template.path) == ("chat_template.jinja", folder / "chat_template.jinja")
+    assert model.tokenizer is not None
+    assert model.tokenizer_problem is None
+    assert model.tokenizer.encode("</think>") == [model.tokenizer.vocab["</think>"]]
+    assert model.tokenizer.decode(model.tokenizer.encode("a </think> b")) == "a </think> b"
+    assert model.special_tokens["eos_token"] == "<|im_end|>"
+    assert model.tokenizer.special_tokens["<|im_end|>"] in model.eos_ids
+
+
+def test_the_template_file_beats_the_one_in_the_configuration(folder: Path) -> None:
+    edit(folder / "tokenizer_config.json", chat_template="inline")
+    model = load_model(str(folder))
+    assert [(t.origin, t.text == "inline") for t in model.templates] == [
+        ("chat_template.jinja", False),
+        ("tokenizer_config.json", True),
+    ]
+    assert model.template is model.templates[0]
+    (folder / "chat_template.jinja").unlink()
+    alone = load_model(str(folder))
+    assert alone.template is not None
+    assert alone.template.text == "inline"
+
+
+def test_named_templates_in_a_list_and_in_files(folder: Path) -> None:
+    (folder / "chat_template.jinja").unlink()
+    listed = [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "tools"}]
+    edit(folder / "tokenizer_config.json", chat_template=listed)
+    model = load_model(str(folder))
+    for tools, text in ((False, "plain"), (True, "tools")):
+        template = model.template_for(tools=tools)
+        assert template is not None
+        assert template.text == text
+    (folder / "additional_chat_templates").mkdir()
+    (folder / "additional_chat_templates" / "rag.jinja").write_text("documents")
+    # Files replace the whole of the configuration's templates, and none of them is the default one.
+    assert load_model(str(folder)).template is None
+    (folder / "chat_template.jinja").write_text("file")
+    both = load_model(str(folder))
+    assert both.template is not None
+    assert (both.template.text, [t.name for t in both.templates]) == ("file", ["default", "rag", "default", "tool_use"])
+
+
+def test_a_folder_without_a_template(folder: Path) -> None:
+    (folder / "chat_template.jinja").unlink()
+    model = load_model(str(folder))
+    assert model.template is None
+    assert model.tokenizer is not None
+
+
+def test_a_folder_without_a_tokenizer_is_not_guessed_around(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    model = load_model(str(folder))
+    assert model.tokenizer is None
+    assert model.tokenizer_problem == (
+        "the folder has no tokenizer.json and no other vocabulary file"
+        " (transformers would make up a toy vocabulary in silence)"
+    )
+    assert model.template is not None
+
+
+def test_a_toy_vocabulary_is_said_to_be_one(folder: Path) -> None:
+    edit(folder / "config.json", vocab_size=151936)
+    model = load_model(str(folder))
+    assert model.tokenizer is None
+    assert model.tokenizer_problem is not None
+    assert "a toy vocabulary" in model.tokenizer_problem
+    assert "151936" in model.tokenizer_problem
+
+
+def test_flags_and_tokens_that_only_the_configuration_has(folder: Path) -> None:
+    before = load_model(str(folder)).tokenizer
+    assert before is not None
+    think = before.vocab["<think>"]
+    assert think not in before.special_ids
+    entry = {"content": "<think>", "special": True, "normalized": False}
+    edit(
+        folder / "tokenizer_config.json",
+        added_tokens_decoder={str(think): entry},
+        extra_special_tokens=["<|extra|>"],
+        image_token="<|image|>",
+    )
+    model = load_model(str(folder))
+    after = model.tokenizer
+    assert after is not None
+    assert think in after.special_ids
+    assert len(after.encode("<|extra|><|image|>")) == 2
+    assert list(after.special_tokens)[-2:] == ["<|image|>", "<|extra|>"]
+    assert model.special_tokens["image_token"] == "<|image|>"
+    assert "<|extra|>" not in before.vocab
+
+
+def test_the_eos_ids_of_generation_config_and_config(folder: Path) -> None:
+    own = load_model(str(folder))
+    assert own.tokenizer is not None
+    eos = own.tokenizer.vocab["<|im_end|>"]
+    (folder / "generation_config.json").write_text('{"eos_token_id": [5, 6]}')
+    edit(folder / "config.json", eos_token_id=7)
+    assert load_model(str(folder)).eos_ids == {5, 6, eos}
+    (folder / "generation_config.json").unlink()
+    assert load_model(str(folder)).eos_ids == {7, eos}
+
+
+def test_a_broken_file_beside_the_model_is_noted_and_the_rest_is_read(folder: Path) -> None:
+    (folder / "generation_config.json").write_text("{")
+    model = load_model(str(folder))
+    assert model.unreadable == (
+        (str(folder / "generation_config.json"), "not JSON: Expecting property name enclosed in double quotes"),
+    )
+    assert model.template is not None
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("chat_template.jinja", b"ok \xff", "chat_template.jinja: byte 3 is not UTF-8"),
+        ("tokenizer_config.json", b"{\n 1}", "tokenizer_config.json:2:2: not JSON"),
+        ("tokenizer_config.json", b"[]", "tokenizer_config.json: holds no JSON object"),
+        ("tokenizer.json", b"{}", "tokenizer.json: cannot be read as a tokenizer"),
+    ],
+)
+def test_what_the_model_needs_and_cannot_be_read_is_refused(
+    folder: Path, file: str, content: bytes, message: str
+) -> None:
+    (folder / file).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        load_model(str(folder))
+    assert f"{folder}/{message}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("config", "files", "reason"),
+    [
+        ({"architectures": ["DeepseekV32ForCausalLM"]}, (), "DeepSeek-V3.2"),
+        ({"architectures": [], "model_type": "deepseek_v4"}, (), "DeepSeek-V4"),
+        ({}, ("tekken.json", "params.json"), "mistral-common"),
+    ],
+)
+def test_prompts_that_code_builds(folder: Path, config: dict[str, Any], files: tuple[str, ...], reason: str) -> None:
+    edit(folder / "config.json", **config)
+    for name in files:
+        (folder / name).write_text("{}")
+    model = load_model(str(folder))
+    assert model.code_prompt is not None
+    assert reason in model.code_prompt
+
+
+def test_a_template_beside_tekken_counts_where_mistrals_own_format_is_missing(folder: Path) -> None:
+    (folder / "tekken.json").write_text("{}")
+    assert load_model(str(folder)).code_prompt is None
+    (folder / "chat_template.jinja").unlink()
+    assert load_model(str(folder)).code_prompt is not None
+
+
+def test_harmony_without_a_template_is_built_by_code(folder: Path) -> None:
+    edit(folder / "config.json", model_type="gpt_oss")
+    assert load_model(str(folder)).code_prompt is None
+    (folder / "chat_template.jinja").unlink()
+    assert load_model(str(folder)).code_prompt is not None
+    assert load_model("fixture:gpt-oss").code_prompt is None
+
+
+def test_another_template_replaces_all_of_them(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("other")
+    model = load_model(str(folder), chat_template=other)
+    assert [t.text for t in model.templates] == ["other"]
+    # A parser that looks at the tokenizer's template looks at the model's own (vLLM, glm parser).
+    assert model.tokenizer is not None
+    assert model.tokenizer.chat_template != "other"
+
+
+def test_a_lone_tokenizer_config(folder: Path) -> None:
+    edit(folder / "tokenizer_config.json", chat_template="{{ eos_token }}")
+    model = load_model(str(folder / "tokenizer_config.json"))
+    assert (model.kind, model.tokenizer) == ("tokenizer_config", None)
+    assert model.template is not None
+    assert special_tokens(model)["eos_token"] == "<|im_end|>"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("empty", None, "holds no model files"),
+        ("weights.bin", "x", "is neither a chat template"),
+        ("data.json", "{}", "is neither a chat template"),
+        ("model.gguf", "GGUF", "a .gguf file cannot be read yet"),
+    ],
+)
+def test_what_is_no_model_is_refused(tmp_path: Path, name: str, content: str | None, message: str) -> None:
+    path = tmp_path / name
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_text(content)
+    with pytest.raises(InputError, match=message):
+        load_model(str(path))
+
+
+@pytest.mark.parametrize("spec", ["nowhere", "a/b/c", "./missing"])
+def test_what_is_nowhere_is_refused(spec: str) -> None:
+    with pytest.raises(InputError, match="no such file or folder"):
+        load_model(spec)
+
+
+def test_an_unknown_fixture_names_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"fixture:nope: .*qwen3"):
+        load_model("fixture:nope")
+
+
+def test_the_load_check_agrees_with_the_shipped_tokenizer(folder: Path) -> None:
+    tokenizer = load_model(str(folder)).tokenizer
+    assert tokenizer is not None
+    check = tokenizer.check()
+    assert (check.ok, check.ids_differ, check.text_lost) == (True, None, None)
+    assert check.loader.startswith("transformers 5.")
+    assert check.special_tokens == load_model(str(folder)).special_tokens
+
+
+def test_the_load_check_says_why_there_is_nothing_to_compare(folder: Path) -> None:
+    tokenizer = load_model(str(folder)).tokenizer
+    assert tokenizer is not None
+    shutil.rmtree(folder)
+    check = tokenizer.check()
+    assert not check.ok
+    assert check.error
