@@ -167,6 +167,11 @@ def _named(value: BudgetValue) -> str:
     return "-1, no cutoff" if value.tokens == -1 else str(value.tokens)
 
 
+def _is_read(value: BudgetValue) -> bool:
+    """Not where it is ignored or refused anyway: another rule says so."""
+    return value.endpoint not in ("responses", "messages") and (value.key is None or value.key in LEVELS)
+
+
 @register
 class ZeroBudget(Rule):
     id = "BUD316"
@@ -187,7 +192,7 @@ class ZeroBudget(Rule):
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
         for same in distinct(facts.values):
             value = same.first
-            if value.tokens == 0 and value.endpoint not in ("responses", "messages"):
+            if value.tokens == 0 and _is_read(value):
                 yield cls.finding(
                     f"{same.text}: a budget of 0 closes thinking at once",
                     hint="switching thinking off (reasoning_effort none) is cheaper",
@@ -213,7 +218,7 @@ class Unlimited(Rule):
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
         for same in distinct(facts.values):
             value = same.first
-            if value.tokens == -1 and value.endpoint not in ("responses", "messages"):
+            if value.tokens == -1 and _is_read(value):
                 yield cls.finding(
                     f"{same.text}: -1 is no cutoff, only max_tokens bounds the run",
                     hint="write a number of tokens where thinking shall be bounded",

@@ -22,9 +22,7 @@ MESSAGES_LEAST = 1024
 """Tokens; `budget_tokens` below it is refused (vllm/entrypoints/anthropic/protocol.py, 0.33.0)."""
 
 
-def _grouped(
-    facts: BudgetFacts, key: Callable[[RequestFacts], K | None]
-) -> Iterator[tuple[K, list[RequestFacts]]]:
+def _grouped(facts: BudgetFacts, key: Callable[[RequestFacts], K | None]) -> Iterator[tuple[K, list[RequestFacts]]]:
     """Requests that share a fault, so that a file of ten thousand gives one finding. None means no fault."""
     groups: dict[K, list[RequestFacts]] = {}
     for request in facts.requests:

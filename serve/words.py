@@ -203,7 +203,7 @@ class _Cutter:
             value, end = _DECODER.raw_decode(self.text, self.position)
         except ValueError:
             return False
-        if not isinstance(value, dict) or self.text[end : end + 1] not in ("", *" \t\r\n;|&"):
+        if not isinstance(value, dict) or not value or self.text[end : end + 1] not in ("", *" \t\r\n;|&"):
             return False
         self.keep(end - self.position)
         return True

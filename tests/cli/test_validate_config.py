@@ -1,0 +1,262 @@
+"""`reasonctl validate-config`, as a user runs it: facts, exit codes, places, and errors of one line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from reasonctl.budgets.dialects import EFFORTS
+from reasonctl.cli import app
+from reasonctl.errors import InputError
+
+RUNNER = CliRunner()
+QWEN38 = {"low": 1024, "medium": 4096, "xhigh": 8192}
+CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "hi"}]}
+
+
+def run(*args: str, stdin: str | None = None) -> tuple[int, dict[str, Any]]:
+    """Exit code and JSON report. Raises the InputError of a refused call, as main would print it."""
+    done = RUNNER.invoke(app, ["validate-config", *args, "--format", "json"], input=stdin)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, json.loads(done.stdout)
+
+
+def write(folder: Path, name: str, content: Any) -> str:
+    path = folder / name
+    path.write_text(content if isinstance(content, str) else json.dumps(content, indent=2), encoding="utf-8")
+    return str(path)
+
+
+def rules(report: dict[str, Any]) -> list[str]:
+    return [finding["rule"] for finding in report["findings"]]
+
+
+def row(report: dict[str, Any], effort: str | None, limit: int, asked: int | None = None) -> dict[str, Any]:
+    (found,) = [
+        row
+        for row in report["facts"]["resolutions"]
+        if (row["effort"], row["max_tokens"], row["request_budget"]) == (effort, limit, asked)
+    ]
+    return dict(found)
+
+
+def test_a_good_map(tmp_path: Path) -> None:
+    code, report = run(write(tmp_path, "b.json", QWEN38), "--max-tokens", "12000")
+    assert (code, report["verdict"], report["target"]) == (0, "pass", "slimserve")
+    assert report["engine"] == {"kind": "builtin", "models": "vllm==0.33.0"}
+    facts = report["facts"]
+    assert (facts["dialect"], facts["form"], facts["budgets"]) == ("slimserve", "map", QWEN38)
+    assert [(r["effort"], r["max_tokens"]) for r in facts["resolutions"]] == [(e, 12000) for e in (*EFFORTS, None)]
+    assert facts["resolutions"][2] == {
+        "effort": "low",
+        "request_budget": None,
+        "max_tokens": 12000,
+        "selected": 1024,
+        "source": "map[low]",
+        "cutoff": 1024,
+        "answer_capacity": 10975,
+    }
+
+
+def test_the_limits_that_are_assumed(tmp_path: Path) -> None:
+    _, report = run(write(tmp_path, "b.json", 100))
+    assert len(report["facts"]["resolutions"]) == 8 * 3
+    assert report["facts"]["max_tokens"] == [4096, 16384, 32768]
+
+
+@pytest.mark.parametrize(
+    ("flags", "limits"),
+    [
+        ("--max-model-len 8192", [8192]),
+        ("--max-model-len 32K", [32768]),
+        ("--max-model-len 8192 --override-generation-config.max_new_tokens 2048", [2048]),
+        ("--max-model-len auto", [4096, 16384, 32768]),
+    ],
+)
+def test_the_serve_commands_own_limit(tmp_path: Path, flags: str, limits: list[int]) -> None:
+    path = write(tmp_path, "serve.sh", f"vllm serve m {flags}\n")
+    _, report = run(path)
+    assert report["facts"]["max_tokens"] == limits
+    _, report = run(path, "--max-tokens", "77", "--max-tokens", "77", "--max-tokens", "99")
+    assert report["facts"]["max_tokens"] == [77, 99]
+
+
+def test_only_some_efforts(tmp_path: Path) -> None:
+    path = write(tmp_path, "b.json", QWEN38)
+    _, report = run(path, "--effort", "low", "--effort", "none", "--max-tokens", "9000")
+    assert [r["effort"] for r in report["facts"]["resolutions"]] == ["none", "low"]
+    with pytest.raises(InputError, match="--effort: 'hihg' is no effort; did you mean high"):
+        run(path, "--effort", "hihg")
+
+
+def test_requests_add_rows_where_they_carry_a_budget(tmp_path: Path) -> None:
+    bodies = [
+        CHAT | {"reasoning_effort": "low", "thinking_token_budget": 6000, "max_tokens": 9000},
+        CHAT | {"reasoning_effort": "low", "thinking_token_budget": -1},
+        CHAT | {"reasoning_effort": "none", "thinking_token_budget": 300},
+        CHAT | {"reasoning_effort": "xhigh", "max_tokens": 8000},
+    ]
+    path = write(tmp_path, "r.jsonl", "\n".join(map(json.dumps, bodies)))
+    _, report = run(write(tmp_path, "b.json", QWEN38), "--requests", path, "--max-tokens", "12000")
+    assert len(report["facts"]["resolutions"]) == 8 + 3
+    own = row(report, "low", 9000, 6000)
+    assert (own["selected"], own["source"], own["cutoff"], own["answer_capacity"]) == (6000, "request", 6000, 2999)
+    free = row(report, "low", 12000, -1)
+    assert (free["selected"], free["source"], free["cutoff"], free["answer_capacity"]) == (-1, "request", None, None)
+    off = row(report, "none", 12000, 300)
+    assert (off["selected"], off["source"], off["cutoff"]) == (None, "none", None)
+    last = report["facts"]["requests"][3]["resolutions"]
+    assert [(r["source"], r["cutoff"]) for r in last] == [("map[xhigh]", 7999)]
+
+
+def test_a_request_body_is_a_configuration(tmp_path: Path) -> None:
+    code, report = run(write(tmp_path, "r.json", CHAT | {"thinking_token_budget": 500, "max_tokens": 4096}))
+    assert (code, report["facts"]["dialect"], report["facts"]["form"]) == (0, "vllm", "request")
+    assert report["facts"]["budgets"] == 500
+    assert len(report["facts"]["resolutions"]) == 8 * 3 + 1
+    assert row(report, None, 4096, 500)["cutoff"] == 500
+    assert row(report, "high", 4096)["source"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "args", "code", "expected"),
+    [
+        ("b.json", QWEN38, (), 0, ["BUD306", "BUD306"]),
+        ("b.json", QWEN38, ("--fail-on", "warning"), 1, ["BUD306", "BUD306"]),
+        ("b.json", QWEN38, ("--fail-on", "warning", "--ignore", "BUD306"), 0, []),
+        ("b.json", {"low": 1024}, ("--max-tokens", "9000"), 1, ["BUD303"]),
+        ("b.json", {"low": 1024}, ("--max-tokens", "9000", "--exit-zero"), 0, ["BUD303"]),
+        ("b.yaml", "medium: 1\nmedium: 2\n", ("--max-tokens", "9000"), 1, ["BUD323"]),
+        ("b.json", QWEN38, ("--dialect", "vllm"), 1, ["BUD310"]),
+        ("b.json", QWEN38, ("--target", "vllm"), 1, ["BUD310"]),
+        ("s.sh", "vllm serve m --override-generation-config.thinking_token_budget 9", (), 1, ["BUD310"]),
+        (
+            "s.sh",
+            "vllm serve m --override-generation-config.thinking_token_budget 9",
+            ("--target", "slimserve"),
+            0,
+            [],
+        ),
+        ("r.json", CHAT | {"thinking": {"type": "enabled", "budget_tokens": 9}, "max_tokens": 99}, (), 1, ["BUD319"]),
+        ("b.json", "4000", ("--max-tokens", "4200"), 0, ["BUD307"]),
+        ("b.json", "4000", ("--max-tokens", "4200", "--answer-reserve", "100"), 0, []),
+    ],
+)
+def test_findings_and_exit_codes(
+    tmp_path: Path, name: str, content: Any, args: tuple[str, ...], code: int, expected: list[str]
+) -> None:
+    got, report = run(write(tmp_path, name, content), *args)
+    assert (got, rules(report)) == (code, expected)
+
+
+def test_a_finding_points_at_the_key_inside_a_command_line(tmp_path: Path) -> None:
+    text = (
+        'slimserve p --serve \\\n  --override-generation-config \'{\n    "thinking_token_budget": {"medium": 9.5}}\'\n'
+    )
+    code, report = run(write(tmp_path, "serve.sh", text))
+    (finding,) = report["findings"]
+    assert (code, finding["rule"], finding["slug"]) == (1, "BUD304", "not-an-integer")
+    assert (finding["location"]["line"], finding["location"]["column"]) == (3, 41)
+    assert report["facts"]["where"] == "--override-generation-config → thinking_token_budget"
+    assert report["facts"]["resolutions"] == []
+
+
+def test_stdin(tmp_path: Path) -> None:
+    _, report = run("-", "--max-tokens", "9000", stdin="low: 5\nmedium: 6\n")
+    assert report["facts"]["budgets"] == {"low": 5, "medium": 6}
+    with pytest.raises(InputError, match="cannot both read stdin"):
+        run("-", "--requests", "-", stdin="5")
+
+
+def test_the_shipped_budgets() -> None:
+    folder = Path(__file__).resolve().parents[2] / "fixtures" / "budgets"
+    code, report = run(str(folder / "slimserve-map.json"), "--max-tokens", "12000")
+    assert (code, rules(report)) == (0, [])
+    code, report = run(str(folder / "slimserve-faulty.yaml"))
+    assert (code, rules(report)) == (1, ["BUD301", "BUD302", "BUD303", "BUD304", "BUD323"])
+
+
+QWEN38_TEMPLATE = """\
+{%- set effort = reasoning_effort | default('xhigh') -%}
+{%- if effort not in ['none', 'low', 'medium', 'xhigh'] -%}
+{{- raise_exception('reasoning_effort must be low, medium or xhigh') -}}
+{%- endif -%}
+{%- for message in messages %}<|im_start|>{{ message.role }}
+{{ message.content }}<|im_end|>
+{% endfor -%}
+{%- if add_generation_prompt %}<|im_start|>assistant
+{% if effort != 'xhigh' %}({{ effort }}) {% endif %}<think>
+{% endif -%}
+"""
+
+
+def test_a_model_whose_template_knows_three_levels(tmp_path: Path) -> None:
+    template = write(tmp_path, "chat_template.jinja", QWEN38_TEMPLATE)
+    budget = write(tmp_path, "b.json", QWEN38)
+    code, report = run(budget, "--model", template, "--max-tokens", "12000")
+    assert (code, rules(report)) == (0, ["BUD308", "BUD309"])
+    refused, fallback = report["findings"]
+    assert refused["evidence"]["levels"] == ["minimal", "high", "max"]
+    assert (Path(refused["location"]["path"]).name, refused["location"]["line"]) == ("chat_template.jinja", 3)
+    assert fallback["evidence"]["template_default"] == "xhigh"
+    assert report["facts"]["prompts"]["default_effort"] == "xhigh"
+    assert {"surface": "template", "status": "examined", "reason": None} in report["coverage"]
+    assert report["verdict"] == "incomplete"
+
+
+def test_a_model_with_a_tokenizer_and_no_efforts(tmp_path: Path) -> None:
+    code, report = run(write(tmp_path, "b.json", QWEN38), "--model", "fixture:qwen3", "--max-tokens", "12000")
+    assert (code, report["verdict"], rules(report)) == (0, "pass", ["BUD308"])
+    _, report = run(write(tmp_path, "b.json", "4096"), "--model", "fixture:qwen3", "--max-tokens", "12000")
+    assert rules(report) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "code", "starts"),
+    [
+        ("b.json", '{"low": }', 2, "b.json:1:9: not JSON"),
+        ("b.yaml", "low: [1\n", 2, "b.yaml:2:1: not YAML"),
+        ("b.toml", "low = \n", 2, "b.toml:1:7: not TOML"),
+        ("b.json", "", 2, "b.json: it is empty"),
+        ("b.json", '{"hello": "x"}', 2, "b.json: cannot tell what this is"),
+        ("s.sh", "vllm serve 'm", 2, "s.sh:1:12: this quote is never closed"),
+        (None, None, 2, "missing.json: no such file"),
+    ],
+)
+def test_broken_input_is_one_line_and_exit_2(
+    tmp_path: Path, name: str | None, content: str | None, code: int, starts: str
+) -> None:
+    if name is not None and content is not None:
+        write(tmp_path, name, content)
+    done = subprocess.run(
+        [sys.executable, "-m", "reasonctl", "validate-config", name or "missing.json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"reasonctl: {starts}")
+
+
+def test_what_it_imports(tmp_path: Path) -> None:
+    """Each reader is loaded only for the file that needs it, and nothing heavy ever."""
+    budget = write(tmp_path, "b.json", QWEN38)
+    code = (
+        "import sys\nfrom reasonctl.cli import app\n"
+        f"try:\n    app(['validate-config', {budget!r}, '--max-tokens', '12000', '-q'])\nexcept SystemExit as done:\n"
+        "    assert done.code == 0, done.code\n"
+        "heavy = ['transformers', 'tokenizers', 'torch', 'vllm', 'httpx', 'jinja2', 'huggingface_hub', 'ruamel.yaml']\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
