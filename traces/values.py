@@ -72,14 +72,20 @@ def _is_lines(head: str, *, whole: bool) -> bool:
     if not whole and len(lines) > 1:
         lines.pop()  # cut by the head's end
     full = [line for line in lines if line.strip()]
+    if full and full[0].lstrip()[0] == "[" and not _parses(full[0]):
+        return False  # an array over several lines, perhaps with one element a line
     for line in full:
-        if line[0] == "{" or (line[0] == "[" and len(full) > 1):
-            try:
-                json.loads(line)
-            except (json.JSONDecodeError, RecursionError):
-                continue
+        if (line[0] == "{" or (line[0] == "[" and len(full) > 1)) and _parses(line):
             return True
     return len(full) > 1 and all(line[0] == "{" and len(line) > 1 for line in full)
+
+
+def _parses(line: str) -> bool:
+    try:
+        json.loads(line)
+    except (json.JSONDecodeError, RecursionError):
+        return False
+    return True
 
 
 def _lines(source: Source, *, open_arrays: bool) -> Iterator[Value | BrokenLine]:

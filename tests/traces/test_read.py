@@ -1,0 +1,264 @@
+"""Which format a file is in is told by its content; what is no recording is refused in one line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import sys
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reasonctl.errors import InputError
+from reasonctl.fixtures import ROOT
+from reasonctl.traces.read import FORMATS, read_traces
+from reasonctl.traces.trace import BrokenLine, Trace
+
+NATIVE = {"schema": "reasonctl.trace/1", "id": "t", "output": {"text": "hm</think>4"}}
+WHOLE = {"object": "chat.completion", "choices": [{"message": {"content": "hm</think>4"}, "finish_reason": "stop"}]}
+CHUNKS = [{"id": "c", "choices": [{"delta": {"content": part}}]} for part in ("hm", "</think>", "4")]
+CONTENTS = {
+    "trace": json.dumps(NATIVE) + "\n",
+    "response": json.dumps(WHOLE, indent=1),
+    "chunks": "".join(json.dumps(one) + "\n" for one in CHUNKS),
+    "sse": "".join(f"data: {json.dumps(one)}\r\n\r\n" for one in CHUNKS),
+    "vcr": "interactions:\n- request: {}\n  response:\n    parsed_body: " + json.dumps(WHOLE) + "\n",
+    "text": "hm</think>4",
+}
+
+
+def read(path: Path | str, **options: Any) -> list[Trace | BrokenLine]:
+    return list(read_traces(str(path), **options))
+
+
+def put(folder: Path, content: str | bytes, name: str = "recording") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(
+    "pack", [bytes, gzip.compress, zstandard.ZstdCompressor().compress], ids=["plain", "gz", "zst"]
+)
+def test_every_format_by_its_content(name: str, pack: Any, tmp_path: Path) -> None:
+    (trace,) = read(put(tmp_path, pack(CONTENTS[name].encode())))
+    assert isinstance(trace, Trace)
+    assert (trace.source, trace.output_text) == (name, "hm</think>4")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_forced(name: str, tmp_path: Path) -> None:
+    (trace,) = read(put(tmp_path, CONTENTS[name]), format=name)
+    assert isinstance(trace, Trace)
+    assert trace.output_text == "hm</think>4"
+
+
+def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CONTENTS["sse"].encode())))
+    (trace,) = read("-")
+    assert isinstance(trace, Trace)
+    assert (trace.output_text, trace.path) == ("hm</think>4", "-")
+
+
+def test_any_content_can_be_read_as_text(tmp_path: Path) -> None:
+    (trace,) = read(put(tmp_path, CONTENTS["trace"]), format="text")
+    assert isinstance(trace, Trace)
+    assert (trace.output_text, trace.id) == (CONTENTS["trace"], f"{trace.path}:1")
+
+
+def test_another_form_than_the_forced_one_is_named(tmp_path: Path) -> None:
+    path = put(tmp_path, CONTENTS["trace"] + CONTENTS["chunks"])
+    found = read(path, format="trace")
+    assert [type(item) for item in found] == [Trace, BrokenLine, BrokenLine, BrokenLine]
+    assert "chat chunk" in found[1].reason  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[THINK]hm[/THINK]4",
+        "{not json at all}",
+        "<think>\nThe line\ndata: {}\nstarts an event.</think>",
+        "interactions: a talk",
+        "Sure!\n\n- interactions:\n",
+    ],
+)
+def test_model_output_that_looks_like_something_else_is_text(text: str, tmp_path: Path) -> None:
+    (trace,) = read(put(tmp_path, text))
+    assert isinstance(trace, Trace)
+    assert (trace.source, trace.output_text) == ("text", text)
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(lambda text: text.strip()))
+def test_text_is_kept_to_the_letter(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = put(tmp_path_factory.mktemp("text"), text)
+    (trace,) = read(path, format="text")
+    assert isinstance(trace, Trace)
+    assert trace.output_text == text.removeprefix("\ufeff")
+
+
+def test_a_mixed_file(tmp_path: Path) -> None:
+    path = put(tmp_path, CONTENTS["trace"] + json.dumps(WHOLE) + "\n{broken\n" + CONTENTS["chunks"])
+    found = read(path)
+    assert [(type(item).__name__, item.line) for item in found] == [
+        ("Trace", 1),
+        ("Trace", 2),
+        ("BrokenLine", 3),
+        ("Trace", 4),
+    ]
+
+
+FOREIGN = {
+    "Responses API": {"type": "response.created", "response": {"object": "response", "output": []}},
+    "Anthropic": {"type": "message_start", "message": {"content": []}},
+    "Ollama": {"model": "m", "message": {"role": "assistant", "content": "", "thinking": "hm"}, "done": False},
+    "HAR": {"log": {"version": "1.2", "entries": []}},
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_is_known_and_not_read_is_named(name: str, tmp_path: Path) -> None:
+    for content in (json.dumps(FOREIGN[name]) + "\n", json.dumps(FOREIGN[name], indent=1)):
+        with pytest.raises(InputError, match=f"{name}.* not read by this release"):
+            read(put(tmp_path, content))
+
+
+def test_anthropic_as_a_stream_is_named_at_its_first_event(tmp_path: Path) -> None:
+    path = put(tmp_path, f"event: message_start\ndata: {json.dumps(FOREIGN['Anthropic'])}\n\n")
+    with pytest.raises(InputError, match=":2: output of the Anthropic"):
+        read(path)
+
+
+def test_a_foreign_line_among_others_costs_itself_once(tmp_path: Path) -> None:
+    found = read(put(tmp_path, CONTENTS["trace"] + 3 * (json.dumps(FOREIGN["Ollama"]) + "\n")))
+    assert [type(item) for item in found] == [Trace, BrokenLine]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "empty"),
+        (" \n\n", "empty"),
+        ('{"answer": 4}', "no form that is read"),
+        ('{"a": 1}\n{"b": \n', "no form that is read"),
+        (": only comments\n\ndata:\n\n", "no trace in it"),
+        ("\x7fELF\x00\x00", "binary"),
+        (b"\xff\xfehi", "no trace"),
+        ('{"error": {"message": "overloaded"}}', "overloaded"),
+    ],
+)
+def test_no_recording(content: str | bytes, says: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=says):
+        read(put(tmp_path, content), format="sse" if content == b"\xff\xfehi" else None)
+
+
+def test_missing_files_folders_and_formats(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        read(tmp_path / "none")
+    with pytest.raises(InputError, match="folder"):
+        read(tmp_path)
+    with pytest.raises(InputError, match="'har' is no format"):
+        read(tmp_path, format="har")
+
+
+def test_text_that_is_no_utf8_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="UTF-8"):
+        read(put(tmp_path, b"caf\xe9"))
+
+
+def test_utf16_as_powershell_writes_it(tmp_path: Path) -> None:
+    (trace,) = read(put(tmp_path, CONTENTS["sse"].encode("utf-16")))
+    assert isinstance(trace, Trace)
+    assert trace.output_text == "hm</think>4"
+
+
+@pytest.mark.parametrize("keep", [0.9, 0.5])
+def test_a_gzip_cut_short_gives_what_is_there(keep: float, tmp_path: Path) -> None:
+    lines = "".join(json.dumps({**NATIVE, "id": str(n), "pad": str(hash(str(n)) ** 3)}) + "\n" for n in range(2000))
+    packed = gzip.compress(lines.encode())
+    found = read(put(tmp_path, packed[: int(len(packed) * keep)]))
+    good = [item for item in found if isinstance(item, Trace)]
+    assert 200 < len(good) < 2000
+    assert isinstance(found[-1], BrokenLine)
+    assert "compressed" in found[-1].reason
+
+
+def test_jq_maps_other_lines(tmp_path: Path) -> None:
+    stream = CONTENTS["sse"].replace("\r", "")
+    rows = [{"log": {"answer": WHOLE}}, {"log": {"answer": stream}}, {"log": {"answer": "raw</think>5"}}, {"log": None}]
+    path = put(tmp_path, "".join(json.dumps(row) + "\n" for row in rows))
+    found = read(path, jq=".log.answer // empty")
+    assert [item.output_text for item in found if isinstance(item, Trace)] == [
+        "hm</think>4",
+        "hm</think>4",
+        "raw</think>5",
+    ]
+    assert [item.line for item in found] == [1, 2, 3]
+
+
+def test_jq_takes_arrays_whole_and_gives_several(tmp_path: Path) -> None:
+    path = put(tmp_path, json.dumps([{"a": CHUNKS}], indent=1))
+    (trace,) = read(path, jq=".[].a[]")
+    assert isinstance(trace, Trace)
+    assert trace.output_text == "hm</think>4"
+
+
+def test_jq_that_fails_on_a_value_costs_that_value(tmp_path: Path) -> None:
+    path = put(tmp_path, json.dumps({"a": {"b": WHOLE}}) + '\n{"a": 5}\n')
+    trace, broken = read(path, jq=".a.b")
+    assert isinstance(trace, Trace)
+    assert isinstance(broken, BrokenLine)
+    assert (broken.line, "--jq fails" in broken.reason) == (2, True)
+
+
+def test_a_bad_expression_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--jq"):
+        read(put(tmp_path, "{}"), jq=".a[")
+
+
+def test_a_watcher_hears_how_far_the_file_is_read(tmp_path: Path) -> None:
+    path = put(tmp_path, CONTENTS["trace"] * 5000)
+    seen: list[int] = []
+    assert len(read(path, watch=seen.append)) == 5000
+    assert seen == sorted(seen)
+    assert seen[-1] == path.stat().st_size
+
+
+@pytest.mark.parametrize("name", ["trace", "chunks", "sse", "response"])
+def test_memory_does_not_grow_with_the_file(name: str, tmp_path: Path) -> None:
+    one = {
+        "trace": CONTENTS["trace"],
+        "response": json.dumps(WHOLE) + ",\n",
+        "chunks": "".join(json.dumps({**c, "id": "@"}) + "\n" for c in CHUNKS),
+        "sse": CONTENTS["sse"] + "data: [DONE]\n\n",
+    }[name]
+
+    def peak(count: int) -> int:
+        content = "".join(one.replace("@", str(n)) for n in range(count))
+        path = put(tmp_path, "[" + content.rstrip(",\n") + "]" if name == "response" else content)
+        tracemalloc.start()
+        assert sum(1 for _ in read_traces(str(path))) == count
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(1)
+    assert peak(20_000) < 1.3 * peak(2_000)
+
+
+def test_what_ships_is_read() -> None:
+    open_ = [item for item in read(ROOT / "traces" / "qwen3-open.jsonl") if isinstance(item, Trace)]
+    assert [trace.id for trace in open_] == ["sum", "letters", "cut-short"]
+    assert all(not trace.lossy and trace.deltas and trace.recorded for trace in open_)
+    (leaked,) = read(ROOT / "traces" / "leaked-marker.sse")
+    assert isinstance(leaked, Trace)
+    assert leaked.output_text is not None
+    assert "</think>" in leaked.output_text
+    assert (leaked.lossy, leaked.finish_reason) == (False, "stop")
