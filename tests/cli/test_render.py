@@ -1,0 +1,112 @@
+"""`reasonctl render`: raw bytes on stdout, the state on stderr, refusals in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def run(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "reasonctl", "render", *arguments], input=stdin, capture_output=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def test_the_prompt_is_printed_byte_for_byte() -> None:
+    code, out, err = run("--model", "fixture:qwen3-thinking")
+    assert code == 0
+    assert out.endswith(b"What is 2 + 2?<|im_end|>\n<|im_start|>assistant\n<think>\n")
+    assert err == 'state open; last marker <think>; 1 token after it; prompt ends "<think>\\n"\n'
+
+
+def test_kwargs_move_the_state() -> None:
+    _, out, err = run("--model", "fixture:qwen3", "--chat-template-kwargs", '{"enable_thinking": false}')
+    assert out.endswith(b"<think>\n\n</think>\n\n")
+    assert err.startswith("state closed; last marker </think>;")
+
+
+def test_a_request_body_from_stdin_with_tools_from_a_file(tmp_path: Path) -> None:
+    tools = tmp_path / "tools.json"
+    tools.write_text(json.dumps([{"type": "function", "function": {"name": "find_it", "parameters": {}}}]))
+    body = {
+        "messages": [{"role": "user", "content": [{"type": "text", "text": "say </think>, ä 🙂"}]}],
+        "reasoning_effort": "none",
+    }
+    code, out, err = run(
+        "--model", "fixture:qwen3", "--messages", "-", "--tools", str(tools), stdin=json.dumps(body).encode()
+    )
+    assert code == 0
+    assert b"find_it" in out
+    assert "say </think>, ä 🙂<|im_end|>".encode() in out
+    # The marker the user typed does not count; the one that `none` brought does.
+    assert err.startswith("state closed; last marker </think>;")
+
+
+def test_on_a_terminal_markers_stand_out_and_escapes_are_harmless(tmp_path: Path) -> None:
+    template = tmp_path / "chat_template.jinja"
+    template.write_text("{{ messages[0].content }}\x1b[2J<think>")
+    main, other = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "reasonctl", "render", "--model", str(template)],
+        stdout=other,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TERM": "xterm-256color", "NO_COLOR": ""},
+    )
+    os.close(other)
+    seen = b""
+    while True:
+        try:
+            data = os.read(main, 4096)
+        except OSError:
+            break
+        if not data:
+            break
+        seen += data
+    os.close(main)
+    assert process.wait() == 0
+    assert b"\\x1b[2J" in seen
+    assert b"\x1b[2J" not in seen
+    assert b"m<think>\x1b[0m" in seen
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stdin", "message"),
+    [
+        (["--chat-template-kwargs", "[1]"], b"", "--chat-template-kwargs: is no JSON object"),
+        (["--chat-template-kwargs", "{"], b"", "--chat-template-kwargs:1:2: not JSON"),
+        (["--messages", "-"], b"[]", "there is at least one"),
+        (["--messages", "-"], b"{}", "holds neither a list of messages nor a request body"),
+        (["--messages", "-"], b"\xff", "--messages: byte 0 of stdin is not UTF-8"),
+        (["--messages", "nowhere.json"], b"", "nowhere.json: cannot be read: No such file or directory"),
+        (["--messages", "-", "--tools", "-"], b'{"messages": [{"role": "user", "content": "x"}]}', "not JSON"),
+    ],
+)
+def test_refusals_are_one_line_and_exit_2(arguments: list[str], stdin: bytes, message: str) -> None:
+    code, out, err = run("--model", "fixture:qwen3", *arguments, stdin=stdin)
+    assert (code, out) == (2, b"")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_template_that_raises_names_its_line(tmp_path: Path) -> None:
+    template = tmp_path / "chat_template.jinja"
+    template.write_text("ok\n{{ raise_exception('roles must alternate') }}")
+    code, _, err = run("--model", str(template))
+    assert code == 2
+    assert err == (f"reasonctl: {template}:2: the template gives no prompt for these messages: roles must alternate\n")
+
+
+def test_a_model_without_a_template_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "gpt_oss"}')
+    code, _, err = run("--model", str(tmp_path))
+    assert code == 2
+    assert "built by code" in err
+    (tmp_path / "config.json").write_text('{"model_type": "qwen3"}')
+    assert run("--model", str(tmp_path))[2] == f"reasonctl: {tmp_path}: has no chat template\n"
