@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import cast
 
 from ..prompts.kwargs import EFFORTS
 from ..prompts.survey import PromptState
@@ -40,13 +41,21 @@ class RenderFailed(Rule):
         if facts.survey is None:
             return
         failed: dict[tuple[Severity, str], list[PromptState]] = {}
+        ended: list[PromptState] = []
         for state in facts.survey.states:
             if state.state != "error" or state.conversation == "continue_final_message" or not _sent(facts, state):
+                continue
+            if state.error_kind in _LIMITS:
+                ended.append(state)
                 continue
             plain = facts.survey.get("single_turn", state.variant)
             same = plain is not None and (plain.error, plain.error_line) == (state.error, state.error_line)
             severity = _severity(facts, state, "single_turn" if same else state.conversation)
             failed.setdefault((severity, f"{state.error_kind} {state.error}"), []).append(state)
+        if ended:  # what had to be ended takes the renderings after it along: one defect, however many conversations
+            severe = "error" if any(_severity(facts, s, s.conversation) == "error" for s in ended) else "warning"
+            ended.sort(key=lambda state: state.error_kind == "unseen")
+            failed[(cast(Severity, severe), "ended")] = ended
         told: set[tuple[Severity, str]] = set()
         for (severity, what), states in sorted(failed.items()):
             shown = states[0]
@@ -241,7 +250,7 @@ def _severity(facts: AuditFacts, state: PromptState, kind: str) -> Severity:
         return "error"
     if kind in _TOOLS:
         return "error" if facts.server is not None and facts.server.tools else "warning"
-    return "error" if state.error_kind in _LIMITS and kind not in (*_TOOLS, "system") else "warning"
+    return "warning"
 
 
 def _how(state: PromptState) -> str:
