@@ -300,7 +300,9 @@ class Bench:
         """The same request leaves a plain prompt off, or says so itself in a name of its own or the template's."""
         said = any(cell.kwargs.get(name) is False for name in ("enable_thinking", "thinking"))
         return said or any(
-            other.conversation == "single_turn" and other.variant == cell.variant and not other.thinks
+            other.conversation == "single_turn"
+            and other.variant == cell.variant
+            and (other.unclear or not other.thinks)
             for other in self.cells
         )
 
