@@ -65,7 +65,7 @@ def test_too_long_a_prompt_is_an_error_of_that_rendering_only() -> None:
         "{{ ''.__class__.__mro__ }}",
         "{{ cycler.__init__.__globals__ }}",
         "{{ messages.append.__self__ }}",
-        "{{ '{0.__class__}'.format(1) }}",
+        "{{ '{0.__class__.__mro__}'.format(1) }}",
         "{{ messages.append(1) }}",
         "{{ (messages | map(attribute='__class__') | list)[0].mro() }}",
     ],
