@@ -160,7 +160,9 @@ def _serve(text: str, path: str) -> Config:
     command = commands[0]
     document = command.document("override-generation-config")
     entry = document.get(BUDGET_KEY) if document is not None else None
-    others = [command.document(flag) for flag in ("default-chat-template-kwargs", "reasoning-config")]
+    others = [
+        command.document(flag) for flag in ("default-chat-template-kwargs", "reasoning-config") if command.known(flag)
+    ]
     return Config(
         path=path,
         form="serve",

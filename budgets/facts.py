@@ -238,7 +238,9 @@ def _limits(
     if command is not None:
         override = command.override_generation_config or {}
         new = override.get("max_new_tokens")
-        served = new if isinstance(new, int) and not isinstance(new, bool) and new > 0 else command.max_model_len
+        unknown = not (command.known("max-model-len") or command.known("ctx"))
+        length = None if unknown else command.max_model_len
+        served = new if isinstance(new, int) and not isinstance(new, bool) and new > 0 else length
         if served is not None and served > 0:
             return (served,), "serve command"
     return DEFAULT_LIMITS, "default"
@@ -285,7 +287,7 @@ def _misplaced_flags(command: ServeCommand | None) -> tuple[tuple[tuple[str, ...
         return ()
     found: list[tuple[tuple[str, ...], Location]] = []
     flag = "default-chat-template-kwargs"
-    node = command.document(flag)
+    node = command.document(flag) if command.known(flag) else None
     if node is not None:
         found += [((f"--{flag}", *path), entry.location) for path, entry in node.walk() if entry.key == BUDGET_KEY]
     node = command.document("override-generation-config")

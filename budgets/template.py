@@ -97,13 +97,14 @@ def _markers(survey: Survey, command: ServeCommand | None) -> tuple[Marker, ...]
         return ()
     texts: tuple[str, ...] = ()
     if command is not None:
-        given = command.reasoning_config or {}
+        given = (command.reasoning_config or {}) if command.known("reasoning-config") else {}
         strings = (given.get("reasoning_start_str"), given.get("reasoning_end_str"))
         texts = tuple(text for text in strings if isinstance(text, str) and text)
-        if len(texts) < 2 and command.reasoning_parser is not None:
+        parser = command.reasoning_parser if command.known("reasoning-parser") else None
+        if len(texts) < 2 and parser is not None:
             from ..parsers import ROWS
 
-            found = ROWS.get(command.reasoning_parser)
+            found = ROWS.get(parser)
             texts = (*found.start[:1], *found.end[:1]) if found is not None else ()
     if not texts:
         from ..parsers.markers import STATE_MARKERS

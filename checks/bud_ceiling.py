@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..budgets.dialects import LEVELS
 from ..budgets.facts import BudgetFacts, BudgetValue
 from ..budgets.versions import SLIMSERVE_SOURCE
-from .bud_values import distinct
+from .bud_values import alike
 from .finding import Confidence, Finding
 from .rule import Rule, register
 
@@ -30,6 +30,11 @@ class _Ceiling:
         return "medium" if self.assumed else "high"
 
     @property
+    def many(self) -> dict[str, int]:
+        """For the evidence: how many requests there are, where it is not one."""
+        return {"requests": self.count} if self.count > 1 else {}
+
+    @property
     def text(self) -> str:
         if self.value.request is None:
             return f"{self.value.key}'s {self.tokens}" if self.value.key else f"a budget of {self.tokens}"
@@ -45,16 +50,29 @@ def _ceilings(facts: BudgetFacts) -> Iterator[_Ceiling]:
             used = tuple(dict.fromkeys(row.resolution.max_tokens for row in facts.rows if row.value == value))
             limits = facts.limits if facts.dialect == "vllm" else used
             yield _Ceiling(value, value.tokens, limits, assumed)
-    shared: dict[tuple[object, ...], _Ceiling] = {}
     for request in facts.requests:
         limits = tuple(row.resolution.max_tokens for row in request.rows if row.value is not None)
         if request.value is not None and request.value.tokens is not None and limits:
-            key = (request.endpoint, request.value.tokens, limits)
-            old = shared.get(key)
             unsaid = assumed and request.max_tokens is None
-            new = _Ceiling(request.value, request.value.tokens, limits, unsaid)
-            shared[key] = _Ceiling(old.value, old.tokens, limits, unsaid, old.count + 1) if old is not None else new
-    yield from shared.values()
+            yield _Ceiling(request.value, request.value.tokens, limits, unsaid)
+
+
+def _meeting(facts: BudgetFacts, meets: Callable[[int, int], bool]) -> list[_Ceiling]:
+    """The budgets that meet some limit so, each with those limits; requests of one endpoint count as one.
+
+    Args:
+        facts: what is known.
+        meets: a budget and a limit, both in tokens, to whether it is meant.
+    """
+    found: dict[tuple[object, ...], _Ceiling] = {}
+    for ceiling in _ceilings(facts):
+        limits = tuple(limit for limit in ceiling.limits if meets(ceiling.tokens, limit))
+        if limits:
+            value = ceiling.value
+            key = (value.key, value.location) if value.request is None else (value.endpoint,)
+            old = found.get(key)
+            found[key] = replace(ceiling, limits=limits) if old is None else replace(old, count=old.count + 1)
+    return list(found.values())
 
 
 @register
@@ -75,11 +93,8 @@ class BudgetReachesCeiling(Rule):
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
-        for ceiling in _ceilings(facts):
-            reached = [limit for limit in ceiling.limits if ceiling.tokens >= limit]
-            if not reached:
-                continue
-            limits = ", ".join(map(str, reached))
+        for ceiling in _meeting(facts, lambda tokens, limit: tokens >= limit):
+            limits = ", ".join(map(str, ceiling.limits))
             slimserve = facts.dialect == "slimserve"
             effect = "leaves nothing for the answer" if slimserve else "is never reached: thinking can take all"
             enough = ceiling.tokens + 1 + facts.answer_reserve
@@ -89,7 +104,8 @@ class BudgetReachesCeiling(Rule):
                 confidence=ceiling.confidence,
                 subject=ceiling.value.subject,
                 location=ceiling.value.location,
-                evidence={"budget": ceiling.tokens, "max_tokens": reached, "needed": enough},
+                evidence={"budget": ceiling.tokens, "max_tokens": list(ceiling.limits), "needed": enough}
+                | ceiling.many,
             )
 
 
@@ -113,20 +129,19 @@ class AnswerStarved(Rule):
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
-        for ceiling in _ceilings(facts):
-            room = {limit: limit - ceiling.tokens - 1 for limit in ceiling.limits if limit > ceiling.tokens > 0}
-            starved = {limit: left for limit, left in room.items() if left < facts.answer_reserve}
-            if not starved:
-                continue
+        reserve = facts.answer_reserve
+        for ceiling in _meeting(facts, lambda tokens, limit: 0 < tokens < limit <= tokens + reserve):
+            starved = {limit: limit - ceiling.tokens - 1 for limit in ceiling.limits}
             told = ", ".join(f"{left} tokens at max_tokens {limit}" for limit, left in starved.items())
-            enough = ceiling.tokens + 1 + facts.answer_reserve
+            enough = ceiling.tokens + 1 + reserve
             yield cls.finding(
                 f"{ceiling.text} leaves the answer {told}",
-                hint=f"max_tokens of {enough} or more keeps {facts.answer_reserve} tokens for the answer",
+                hint=f"max_tokens of {enough} or more keeps {reserve} tokens for the answer",
                 confidence=ceiling.confidence,
                 subject=ceiling.value.subject,
                 location=ceiling.value.location,
-                evidence={"budget": ceiling.tokens, "max_tokens": list(starved), "left": list(starved.values())},
+                evidence={"budget": ceiling.tokens, "max_tokens": list(starved), "left": list(starved.values())}
+                | ceiling.many,
             )
 
 
@@ -190,16 +205,14 @@ class ZeroBudget(Rule):
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
-        for same in distinct(facts.values):
-            value = same.first
-            if value.tokens == 0 and _is_read(value):
-                yield cls.finding(
-                    f"{same.text}: a budget of 0 closes thinking at once",
-                    hint="switching thinking off (reasoning_effort none) is cheaper",
-                    subject=value.subject,
-                    location=value.location,
-                    evidence={"value": 0},
-                )
+        for same in alike(value for value in facts.values if value.tokens == 0 and _is_read(value)):
+            yield cls.finding(
+                f"{same.text}: a budget of 0 closes thinking at once",
+                hint="switching thinking off (reasoning_effort none) is cheaper",
+                subject=same.first.subject,
+                location=same.first.location,
+                evidence={"value": 0},
+            )
 
 
 @register
@@ -216,13 +229,11 @@ class Unlimited(Rule):
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
-        for same in distinct(facts.values):
-            value = same.first
-            if value.tokens == -1 and _is_read(value):
-                yield cls.finding(
-                    f"{same.text}: -1 is no cutoff, only max_tokens bounds the run",
-                    hint="write a number of tokens where thinking shall be bounded",
-                    subject=value.subject,
-                    location=value.location,
-                    evidence={"value": -1},
-                )
+        for same in alike(value for value in facts.values if value.tokens == -1 and _is_read(value)):
+            yield cls.finding(
+                f"{same.text}: -1 is no cutoff, only max_tokens bounds the run",
+                hint="write a number of tokens where thinking shall be bounded",
+                subject=same.first.subject,
+                location=same.first.location,
+                evidence={"value": -1},
+            )

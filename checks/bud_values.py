@@ -16,7 +16,7 @@ VLLM_CHECK = "vllm/sampling_params.py, validate_thinking_token_budget (0.33.0)"
 
 @dataclass(frozen=True, slots=True)
 class Same:
-    """Budgets of the same kind: one of the server's, or equal ones of several requests. `first` is where to point."""
+    """Budgets with the same fault: one of the server's, or those of several requests. `first` is where to point."""
 
     first: BudgetValue
     count: int
@@ -29,12 +29,15 @@ class Same:
         return f"request {self.first.request}" + (f" and {self.count - 1} more" if self.count > 1 else "")
 
 
-def distinct(values: Iterable[BudgetValue]) -> list[Same]:
-    """The server's budgets one by one, equal ones of many requests as one."""
+def alike(values: Iterable[BudgetValue]) -> list[Same]:
+    """The server's budgets one by one, those of an endpoint's requests that are of one type as one.
+
+    A file of ten thousand requests with the same fault gives one finding.
+    """
     groups: dict[tuple[object, ...], list[BudgetValue]] = {}
     for value in values:
-        own = (value.key, value.location) if value.request is None else (value.endpoint,)
-        groups.setdefault((*own, type(value.value), repr(value.value)), []).append(value)
+        own = (value.key, value.location) if value.request is None else (value.endpoint, type(value.value))
+        groups.setdefault(own, []).append(value)
     return [Same(group[0], len(group)) for group in groups.values()]
 
 
@@ -157,10 +160,8 @@ class NotAnInteger(Rule):
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
-        for same in distinct(facts.values):
+        for same in alike(value for value in facts.values if value.endpoint != "responses" and not _is_integer(value)):
             value = same.first
-            if value.endpoint == "responses" or (isinstance(value.value, int) and not isinstance(value.value, bool)):
-                continue
             kind = {bool: "a boolean", float: "a float", str: "a string", list: "a list", dict: "an object"}
             yield cls.finding(
                 f"{same.text}: {value.field} is {kind.get(type(value.value), 'null')}, not an integer",
@@ -169,6 +170,10 @@ class NotAnInteger(Rule):
                 location=value.location,
                 evidence={"value": value.value} | ({"requests": same.count} if same.count > 1 else {}),
             )
+
+
+def _is_integer(value: BudgetValue) -> bool:
+    return isinstance(value.value, int) and not isinstance(value.value, bool)
 
 
 def _whole_number(value: BudgetValue) -> str:
@@ -199,18 +204,17 @@ class BelowMinusOne(Rule):
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
-        for same in distinct(facts.values):
+        # Responses reads no budget, and /v1/messages has a limit of its own (BUD319).
+        read = [value for value in facts.values if value.endpoint not in ("responses", "messages")]
+        for same in alike(value for value in read if _is_integer(value) and value.value < -1):
             value = same.first
-            raw = value.value
-            ignored = value.endpoint in ("responses", "messages")  # read by nobody; BUD319's own limit of 1024
-            if not ignored and isinstance(raw, int) and not isinstance(raw, bool) and raw < -1:
-                yield cls.finding(
-                    f"{same.text}: {raw} is below -1",
-                    hint="write -1 for no cutoff, or 0 or more",
-                    subject=value.subject,
-                    location=value.location,
-                    evidence={"value": raw},
-                )
+            yield cls.finding(
+                f"{same.text}: {value.value} is below -1",
+                hint="write -1 for no cutoff, or 0 or more",
+                subject=value.subject,
+                location=value.location,
+                evidence={"value": value.value} | ({"requests": same.count} if same.count > 1 else {}),
+            )
 
 
 @register

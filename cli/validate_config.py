@@ -19,6 +19,8 @@ from ..errors import InputError
 from ..parsers.target import NEWEST, Target
 from .options import CheckOptions, checking
 
+KWARGS = "default-chat-template-kwargs"
+
 
 @checking
 def validate_config(
@@ -141,8 +143,8 @@ def _template(
     seen = survey(
         loaded,
         target=target,
-        default_kwargs=command.default_chat_template_kwargs if command is not None else None,
-        effort_map=command.effort_map if command is not None else None,
+        default_kwargs=command.default_chat_template_kwargs if command and command.known(KWARGS) else None,
+        effort_map=command.effort_map if command and command.known("reasoning-effort-map") else None,
     )
     facts = template_facts(seen, command)
     if facts is None:

@@ -65,6 +65,11 @@ class ServeCommand:
             )
         return found.value
 
+    def known(self, flag: str) -> bool:
+        """Whether the flag is given, plain or dotted, with values that are written out."""
+        found = [other for name, other in self.flags.items() if name == flag or name.startswith(f"{flag}.")]
+        return bool(found) and not any(other.dynamic for other in found)
+
     def document(self, flag: str) -> Node | None:
         """A JSON-valued flag with the places of its keys: `--flag '{...}'`, or any number of `--flag.key value`.
 

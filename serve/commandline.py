@@ -8,7 +8,6 @@ from pathlib import Path, PurePosixPath
 
 from ..budgets.document import Locate, locator
 from ..budgets.files import read_stdin, read_text
-from ..checks.finding import Location
 from ..errors import InputError
 from ..parsers.target import Target
 from .command import Flag, Product, ServeCommand
@@ -88,9 +87,9 @@ def _found(words: Sequence[Word], exported: dict[str, str]) -> Iterator[ServeCom
             continue
         start = _signature(simple)
         if start is not None:
-            product, begin = start
-            env = {**exported, **_assignments(simple[:begin])}
-            yield _command(product, simple, begin, env)
+            product, at, begin = start
+            env = {**exported, **_assignments(simple[:at])}
+            yield _command(product, simple[at], simple[begin:], env)
             continue
         for index, word in enumerate(simple):  # bash -c "vllm serve ..."
             if index and re.search(r"\s", word.text) and re.fullmatch(r"-\w*c", simple[index - 1].text):
@@ -136,35 +135,35 @@ def _assignments(words: Sequence[Word]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _signature(words: Sequence[Word]) -> tuple[Product, int] | None:
-    """Which product these words start, and the index of the first word after its name."""
+def _signature(words: Sequence[Word]) -> tuple[Product, int, int] | None:
+    """Which product these words start, the index of its name, and that of the first word behind it."""
     texts = [word.text for word in words]
     for index, text in enumerate(texts):
         name = PurePosixPath(text).name
         following = texts[index + 1] if index + 1 < len(texts) else ""
         if name == "vllm" and following == "serve":
-            return "vllm", index + 2
+            return "vllm", index, index + 2
         if name == "slimserve" and not text.startswith("-"):
-            return "slimserve", index + 1
+            return "slimserve", index, index + 1
         if text == "-m" and following.startswith("vllm.entrypoints.openai.api_server"):
-            return "vllm", index + 2
+            return "vllm", index + 1, index + 2
         if (
             text == "-m"
             and following in ("vllm", "vllm.entrypoints.cli.main")
             and texts[index + 2 : index + 3] == ["serve"]
         ):
-            return "vllm", index + 3
+            return "vllm", index + 1, index + 3
         if name == "api_server.py":
-            return "vllm", index + 1
+            return "vllm", index, index + 1
     if texts and texts[0].startswith("--"):  # what stands behind an image whose entry point is the server
-        return "vllm", 0
+        return "vllm", 0, 0
     return None
 
 
-def _command(product: Product, words: Sequence[Word], begin: int, env: dict[str, str]) -> ServeCommand:
+def _command(product: Product, program: Word, words: Sequence[Word], env: dict[str, str]) -> ServeCommand:
     flags: dict[str, Flag] = {}
     positional: list[Word] = []
-    rest = list(words[begin:])
+    rest = list(words)
     while rest:
         word = rest.pop(0)
         if not _is_flag(word.text):
@@ -187,15 +186,10 @@ def _command(product: Product, words: Sequence[Word], begin: int, env: dict[str,
         model=named,
         flags=flags,
         env=env,
-        location=_command_place(words, begin),
+        location=program.location,
         target=Target("slimserve") if product == "slimserve" else None,
         name=name or product,
     )
-
-
-def _command_place(words: Sequence[Word], begin: int) -> Location:
-    """Where the program's name stands."""
-    return words[max(0, begin - 2)].location if begin else words[0].location
 
 
 def _is_flag(text: str) -> bool:

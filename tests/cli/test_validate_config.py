@@ -168,6 +168,17 @@ def test_a_finding_points_at_the_key_inside_a_command_line(tmp_path: Path) -> No
     assert report["facts"]["resolutions"] == []
 
 
+def test_variables_that_the_budget_does_not_need(tmp_path: Path) -> None:
+    text = (
+        'vllm serve "$MODEL" --max-model-len $LEN --default-chat-template-kwargs "$KWARGS" --reasoning-parser "$PARSER" '
+        "--override-generation-config.thinking_token_budget 700\n"
+    )
+    _, report = run(write(tmp_path, "serve.sh", text), "--dialect", "slimserve", "--model", "fixture:qwen3")
+    assert (report["facts"]["budgets"], report["facts"]["max_tokens_from"]) == (700, "default")
+    with pytest.raises(InputError, match="only the running shell knows"):
+        run(write(tmp_path, "serve.sh", 'vllm serve m --override-generation-config.thinking_token_budget "$N"\n'))
+
+
 def test_stdin(tmp_path: Path) -> None:
     _, report = run("-", "--max-tokens", "9000", stdin="low: 5\nmedium: 6\n")
     assert report["facts"]["budgets"] == {"low": 5, "medium": 6}

@@ -122,6 +122,19 @@ def test_context_length(value: str, tokens: int | None) -> None:
     assert one(f"vllm serve m --max-model-len {value}").max_model_len == tokens
 
 
+@pytest.mark.parametrize(
+    ("text", "column"),
+    [("nohup slimserve p", 7), ("A=1 vllm serve m", 5), ("python -m vllm.entrypoints.openai.api_server --model m", 11)],
+)
+def test_the_place_of_a_command_is_its_programs_name(text: str, column: int) -> None:
+    assert one(text).location.column == column
+
+
+def test_flags_whose_value_is_written_out() -> None:
+    command = one('vllm serve m --a "$X" --b 1 --c.d 2 --c.e $Y')
+    assert [command.known(flag) for flag in "abcz"] == [False, True, False, False]
+
+
 def test_parser_none_is_no_parser() -> None:
     assert one("vllm serve m --reasoning-parser none").reasoning_parser is None
     assert one("vllm serve m").reasoning_parser is None
