@@ -75,9 +75,14 @@ def same(one: ModeResult, other: ModeResult) -> bool:
 
 
 def leaked(mode: ModeResult, row: ParserRow | None) -> tuple[str, ...]:
-    """The parser's own markers that stand in reasoning or content. Without a parser every known marker counts."""
+    """The parser's own markers that stand in reasoning or content; none of one that writes them itself.
+
+    Without a parser every known marker counts.
+    """
+    if row is not None and set(row.start) & set(row.added):
+        return ()
     text = f"{mode.reasoning or ''}\0{mode.content or ''}"
-    return tuple(marker for marker in _markers(row) if marker in text and not (row and marker in row.added))
+    return tuple(marker for marker in _markers(row) if marker in text)
 
 
 def foreign_markers(mode: ModeResult) -> bool:
