@@ -17,10 +17,15 @@ CASES = SHARED / "cases" / "field-cases.jsonl"
 if not CASES.exists():
     pytest.skip("../shared/cases is not beside this clone; tests/ restates what it teaches", allow_module_level=True)
 
-ALL: list[dict[str, Any]] = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines() if line.strip()]
+ALL: list[dict[str, Any]] = [json.loads(line) for line in CASES.read_text(encoding="utf-8").splitlines()]
 REPLAYS = [case for case in ALL if case["id"].startswith("R") and parsers.row(case["input"]["parser"]).modelled]
 COUNTS = [case for case in ALL if case["id"].startswith("L")]
-CHUNKINGS = {"stream_given_deltas": "recorded", "stream_1_per_delta": "token", "stream_3_per_delta": "3", "stream_all_per_delta": "whole"}
+CHUNKINGS = {
+    "stream_given_deltas": "recorded",
+    "stream_1_per_delta": "token",
+    "stream_3_per_delta": "3",
+    "stream_all_per_delta": "whole",
+}
 
 
 def replay(trace: dict[str, Any], folder: Path, *args: str) -> dict[str, Any]:
