@@ -89,13 +89,15 @@ def _blameless(full: ModeResult, row: ParserRow) -> bool:
 
 
 def _state(facts: ReplayFacts) -> State | None:
-    """The state of the prompt behind the request's last message, where that is known."""
+    """The state of the prompt behind the request's last message; where that is unknown, behind the last turn boundary."""
     prompt = facts.trace.prompt
     if prompt is None:
         return None
     last = facts.trace.last_message
-    at = prompt.rfind(last) + len(last) if last and last in prompt else 0
-    return prompt_state(prompt, at)
+    if last and last in prompt:
+        return prompt_state(prompt, prompt.rfind(last) + len(last))
+    boundaries = {token for row in ROWS.values() for token in row.turn_boundaries}
+    return prompt_state(prompt, max(0, *(prompt.rfind(token) for token in boundaries)))
 
 
 def _history_closed(facts: ReplayFacts, ends: tuple[str, ...]) -> bool:
