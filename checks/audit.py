@@ -317,6 +317,8 @@ def _template_row(facts: AuditFacts, model: Model | None) -> Coverage:
 
 
 def _prompt_row(facts: AuditFacts) -> Coverage:
+    if facts.survey is None:
+        return Coverage("prompt", "skipped", "without the model there is no prompt")
     if facts.prompt_problem is not None:
         return Coverage("prompt", "skipped", facts.prompt_problem)
     return Coverage("prompt", "examined", None)
@@ -324,7 +326,7 @@ def _prompt_row(facts: AuditFacts) -> Coverage:
 
 def _tokenizer_row(facts: AuditFacts, model: Model | None) -> Coverage:
     if model is None:
-        return Coverage("tokenizer", "skipped", facts.prompt_problem)
+        return Coverage("tokenizer", "skipped", "without the model there is no tokenizer")
     if model.tokenizer is None:
         assumed = "the probes ran on an assumed tokenizer" if facts.candidates else "nothing was tokenized"
         reason = f"{model.tokenizer_problem or 'no tokenizer'}; {assumed}"
@@ -341,7 +343,7 @@ def _parser_row(facts: AuditFacts) -> Coverage:
     if facts.unknown is not None:
         return Coverage("parser", "examined", None)
     if not facts.candidates:
-        return Coverage("parser", "skipped", f"no prompt to try it on: {facts.prompt_problem}")
+        return Coverage("parser", "skipped", "there is no prompt to try it on")
     unmodelled = [c.name for c in facts.candidates if c.unsupported is not None and c.raised is None]
     if facts.mode == "configured":
         judged = facts.judged

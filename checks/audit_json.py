@@ -46,7 +46,7 @@ def _model(facts: AuditFacts) -> dict[str, Any]:
         "markers": [marker.as_json() for marker in facts.markers],
         "tokenizer": {
             "kind": "model" if facts.real_tokenizer else "assumed" if facts.candidates else "none",
-            "reason": model.tokenizer_problem if model is not None else facts.prompt_problem,
+            "reason": model.tokenizer_problem if model is not None else "the model is not there",
         },
         "thinking": {
             "start": thinking.start,

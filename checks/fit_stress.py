@@ -177,7 +177,7 @@ class TruncatedOutput(Rule):
         told = on["full"] if on["full"] == on["streamed"] else f"{on['full']} in full and {on['streamed']} streamed"
         yield cls.finding(
             f"an output cut off mid-thought is {told} with {judged.name}{facts.modelled_on}",
-            hint="bound the thought with thinking_token_budget; content null is then no empty answer",
+            hint="bound the thought with thinking_token_budget; finish_reason tells a cut answer from an empty one",
             confidence=facts.fit_confidence,
             subject=facts.subject(parser=judged.name),
             location=facts.parser_at,

@@ -157,11 +157,11 @@ def _served_model(named: str | None, chat_template: Path | None) -> tuple[Model 
     from ..prompts.model import load_model
 
     if named is None:
-        return None, "the command names no model; give --model"
+        return None, "the command names no model: give --model"
     try:
         return load_model(named, chat_template=chat_template), None
     except InputError as error:
-        return None, f"{error}; give --model"
+        return None, f"{named} is not here ({error.message}): give --model"
 
 
 def _with_served_template(model: Model, command: ServeCommand) -> Model:
