@@ -30,9 +30,9 @@ class _Ceiling:
         return "medium" if self.assumed else "high"
 
     @property
-    def many(self) -> dict[str, int]:
-        """For the evidence: how many requests there are, where it is not one."""
-        return {"requests": self.count} if self.count > 1 else {}
+    def evidence(self) -> dict[str, object]:
+        many = {"requests": self.count} if self.count > 1 else {}
+        return {"budget": self.tokens, "max_tokens": list(self.limits), **many}
 
     @property
     def text(self) -> str:
@@ -104,8 +104,7 @@ class BudgetReachesCeiling(Rule):
                 confidence=ceiling.confidence,
                 subject=ceiling.value.subject,
                 location=ceiling.value.location,
-                evidence={"budget": ceiling.tokens, "max_tokens": list(ceiling.limits), "needed": enough}
-                | ceiling.many,
+                evidence={**ceiling.evidence, "needed": enough},
             )
 
 
@@ -140,8 +139,7 @@ class AnswerStarved(Rule):
                 confidence=ceiling.confidence,
                 subject=ceiling.value.subject,
                 location=ceiling.value.location,
-                evidence={"budget": ceiling.tokens, "max_tokens": list(starved), "left": list(starved.values())}
-                | ceiling.many,
+                evidence={**ceiling.evidence, "left": list(starved.values())},
             )
 
 

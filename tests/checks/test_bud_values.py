@@ -154,6 +154,14 @@ def test_a_request_that_can_think_for_ever_in_vllm() -> None:
     assert found("BUD306", request | {"max_tokens": 9500}, dialect="vllm") == []
 
 
+def test_requests_that_meet_their_limit_are_one_finding() -> None:
+    bodies = [CHAT | {"thinking_token_budget": 4000 + n, "max_tokens": 4010} for n in range(20)]
+    (reached,) = found("BUD306", bodies, dialect="vllm")
+    assert reached.evidence == {"budget": 4010, "max_tokens": [4010], "needed": 4267, "requests": 10}
+    (starved,) = found("BUD307", bodies, dialect="vllm")
+    assert starved.evidence == {"budget": 4000, "max_tokens": [4010], "left": [9], "requests": 10}
+
+
 def test_answer_starved() -> None:
     (finding,) = found("BUD307", 4000, limits=(4001, 4200, 4257, 3000))
     assert finding.severity == "warning"

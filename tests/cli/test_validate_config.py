@@ -170,7 +170,7 @@ def test_a_finding_points_at_the_key_inside_a_command_line(tmp_path: Path) -> No
 
 def test_variables_that_the_budget_does_not_need(tmp_path: Path) -> None:
     text = (
-        'vllm serve "$MODEL" --max-model-len $LEN --default-chat-template-kwargs "$KWARGS" --reasoning-parser "$PARSER" '
+        'vllm serve "$MODEL" --max-model-len $LEN --default-chat-template-kwargs "$KWARGS" --reasoning-parser "$P" '
         "--override-generation-config.thinking_token_budget 700\n"
     )
     _, report = run(write(tmp_path, "serve.sh", text), "--dialect", "slimserve", "--model", "fixture:qwen3")
