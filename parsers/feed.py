@@ -20,10 +20,14 @@ _RANDOM_MOST = 8
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The text that one token brought, empty where none is shown yet. `id` is None for text without a token."""
+    """The text that one token brought, empty where none is shown yet. `id` is None for text without a token.
+
+    `cut` is what a stop string took off its end: never sent, but it was there while the server held text back.
+    """
 
     text: str
     id: int | None
+    cut: str = ""
 
 
 class RawDelta(NamedTuple):
@@ -97,8 +101,8 @@ def pieces(
     stopped = bool(ids) and ids[-1] in stop_ids and not include_stop
     shown = ids[:-1] if stopped else ids
     texts = _texts(vocabulary, shown, prompt_ids, skip_special_tokens)
-    found = _cut_at_stop(map(Piece, texts, shown), stop, include_stop) if stop else [*map(Piece, texts, shown)]
-    if stopped and len(found) == len(shown):
+    found, cut = _cut_at_stop(map(Piece, texts, shown), stop, include_stop)
+    if stopped and not cut:
         found.append(Piece("", ids[-1]))
     return found
 
@@ -203,16 +207,18 @@ def _characters(found: Sequence[Piece]) -> Iterator[RawDelta]:
 
 def _held_back(found: Sequence[Piece], behind: int) -> Iterator[RawDelta]:
     held = ""
+    cut = 0
     for number, piece in enumerate(found):
         held += piece.text
-        ready = len(held) if number == len(found) - 1 else max(0, len(held) - behind)
+        cut += len(piece.cut)
+        ready = len(held) if number == len(found) - 1 else max(0, len(held) + cut - behind)
         yield RawDelta(held[:ready], () if piece.id is None else (piece.id,))
         held = held[ready:]
 
 
-def _cut_at_stop(found: Iterable[Piece], stop: Sequence[str], include: bool) -> list[Piece]:
-    """Pieces up to the token that completes the first stop string, their text cut there. Costs O(1) a character."""
-    longest = max(map(len, stop))
+def _cut_at_stop(found: Iterable[Piece], stop: Sequence[str], include: bool) -> tuple[list[Piece], bool]:
+    """Pieces up to the token that completes the first stop string, their text cut there, and whether one did."""
+    longest = max(map(len, stop), default=0)
     kept: list[Piece] = []
     tail = ""
     for piece in found:
@@ -223,9 +229,9 @@ def _cut_at_stop(found: Iterable[Piece], stop: Sequence[str], include: bool) -> 
         ends = [(at + len(text), at) for text in stop if (at := _find_new(window, text, len(piece.text))) >= 0]
         if ends:
             end, begin = min(ends, key=lambda pair: pair[0])
-            return _shorten(kept, len(window) - (end if include else begin))
-        tail = window[len(window) - min(len(window), longest - 1) :]
-    return kept
+            return _shorten(kept, len(window) - (end if include else begin)), True
+        tail = window[max(0, len(window) - longest + 1) :]
+    return kept, False
 
 
 def _find_new(window: str, text: str, new: int) -> int:
@@ -237,7 +243,8 @@ def _shorten(kept: list[Piece], surplus: int) -> list[Piece]:
         if surplus <= 0:
             break
         cut = min(surplus, len(kept[at].text))
-        kept[at] = Piece(kept[at].text[: len(kept[at].text) - cut], kept[at].id)
+        rest = len(kept[at].text) - cut
+        kept[at] = Piece(kept[at].text[:rest], kept[at].id, kept[at].text[rest:])
         surplus -= cut
     return kept
 

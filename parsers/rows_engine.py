@@ -256,10 +256,12 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         turn_boundaries=("<|turn>", "<|tool_response>"),
         tool_markers=("<|tool_call>",),
         stripped=("thought\n",),
-        needs_start_in_output=True,
         reads_prompt_full=False,
         modelled=False,
-        quirks=("strips the label thought and its newline", "reads an open prompt when streaming only"),
+        quirks=(
+            "strips the label thought and its newline",
+            "reads an open prompt when streaming only; full mode looks for the end marker or the label",
+        ),
     ),
     _engine(
         "inkling",

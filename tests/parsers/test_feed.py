@@ -149,8 +149,13 @@ def test_stop_strings_cut_the_text_and_the_ids_behind_them(
 def test_a_stop_string_may_begin_inside_one_token_and_end_inside_another() -> None:
     words = [token_id for text in ("one", " two", " three") for token_id in WORDS.encode(text)]
     assert pieces(WORDS, words, stop=["wo th"]) == [
-        Piece("one", words[0]), Piece(" t", words[1]), Piece("", words[2]),
+        Piece("one", words[0]), Piece(" t", words[1], "wo"), Piece("", words[2], " three"),
     ]  # fmt: skip
+
+
+def test_a_stop_token_behind_a_stop_string_is_never_reached() -> None:
+    ids = [*b"ab", Bytes.EOS]
+    assert pieces(FAST, ids, stop=["b"], stop_ids=frozenset({Bytes.EOS})) == [Piece("a", 97), Piece("", 98, "b")]
 
 
 def naive_stop(shown: list[str], stop: list[str]) -> tuple[str, int]:
