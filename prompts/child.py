@@ -146,16 +146,28 @@ class _Worker:
         }
 
     def _render(self, item: dict[str, Any]) -> dict[str, Any]:
+        """One prompt. Contents go in the form that vLLM would take, in the other one where the template needs that."""
+        if item["parts"] is not None:
+            return self._render_as(item, parts=item["parts"])
+        try:
+            return self._render_as(item, parts=self.parts)
+        except MemoryError:
+            raise
+        except Exception:
+            with contextlib.suppress(Exception):
+                return self._render_as(item, parts=not self.parts)
+            raise
+
+    def _render_as(self, item: dict[str, Any], *, parts: bool) -> dict[str, Any]:
         from transformers.utils.chat_template_utils import render_jinja_template
 
-        parts = self.parts if item["parts"] is None else item["parts"]
         # `apply_chat_template` drops keys whose value is None before it renders.
         messages = [
             {key: value for key, value in message.items() if value is not None}
             for message in (_in_form(message, parts) for message in item["messages"])
         ]
         kwargs = {name: value for name, value in item["kwargs"].items() if name in self.declared and name not in _TAKEN}
-        rendered, _ = render_jinja_template(
+        (text,), _ = render_jinja_template(
             conversations=[messages],
             tools=item["tools"],
             chat_template=self.text,
@@ -163,7 +175,6 @@ class _Worker:
             continue_final_message=item["continue_final_message"],
             **{**item["special_tokens"], **kwargs},
         )
-        text = rendered[0]
         if len(text) > self.limits["output_chars"]:
             return _failed("output", f"the prompt is longer than {self.limits['output_chars']} characters")
         return {"text": text}

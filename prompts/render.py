@@ -23,7 +23,8 @@ class RenderRequest:
         messages: as vLLM hands them to the template: tool-call arguments are objects, contents strings.
         tools: JSON schemas in OpenAI form, or None.
         kwargs: effective kwargs; only names the template declares reach it.
-        parts: contents as lists of parts; None lets the template decide as vLLM does.
+        parts: contents as lists of parts. None lets the template decide as vLLM does (a list where it loops over
+            contents), and takes the other form where that one raises, as `--chat-template-content-format` would.
     """
 
     messages: Sequence[Mapping[str, Any]]

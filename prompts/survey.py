@@ -121,7 +121,8 @@ def survey(
     run = _Run(model, conversations(markers.start, markers.end, sentinel), sentinel, default_kwargs, effort_map, limits)
     try:
         base = _base_variants(run.reads, run.compared, extra_variants)
-        efforts = [{"reasoning_effort": effort} for effort in EFFORTS]
+        asked = [{"reasoning_effort": effort} for effort in EFFORTS]
+        efforts = [effort for effort in asked if not any(same_variant(effort, variant) for variant in base)]
         states = run.states([*base, *efforts])
     finally:
         run.close()

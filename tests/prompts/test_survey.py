@@ -181,6 +181,7 @@ def test_variants_of_real_requests_are_tried_once() -> None:
     found = of_text(CHAT, extra_variants=[{"level": 1}, {"level": True}, {"thinking": True}])
     assert [dict(v) for v in found.variants if "level" in v] == [{"level": 1}, {"level": True}]
     assert sum(same_variant(v, {"thinking": True}) for v in found.variants) == 1
+    assert efforts(of_text(CHAT, extra_variants=[{"reasoning_effort": "low"}])) == ["low"]
 
 
 def test_tool_calls_are_handed_over_as_objects() -> None:
@@ -196,6 +197,17 @@ def test_contents_are_parts_where_the_template_loops_over_them() -> None:
     row = of_text(text).get("single_turn", {})
     assert row is not None
     assert row.prompt == f"[text:What is 2 + 2? {SENTINEL}]<think>"
+
+
+def test_the_other_form_of_contents_is_taken_where_the_first_raises() -> None:
+    looping = "{% for m in messages %}{% for c in m.content %}{{ c.nothing.at.all }}{% endfor %}{% endfor %}"
+    strings = "{% if messages[0].content is string %}<think>{% else %}" + looping + "{% endif %}"
+    assert state(of_text(strings)) == "open"
+    lists = "{{ messages[0].content[0].text }}{{ messages[0].content[0]['type'] | upper + '' }}<think>"
+    assert state(of_text(lists + "{{ messages[0].content[0]['type'].x.y if messages[0].content is string }}")) == "open"
+    row = of_text("{{ raise_exception('never') }}").get("single_turn", {})
+    assert row is not None
+    assert row.error == "never"
 
 
 def test_named_templates_serve_requests_with_tools() -> None:
