@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ..base import Delta, ParserModel, Split, Vocabulary
 from ..target import Target
+from .engine_calls import check_call
 from .engine_dialects import DIALECTS, Dialect, Kwargs
 from .engine_grammar import THINK_START, State
 from .engine_machine import Machine
@@ -104,16 +105,21 @@ class EngineModel(ParserModel):
         return self._repaired(delta, finished) if self._dialect.repairs_newlines else delta
 
     def count_reasoning_tokens(self, ids: Sequence[int]) -> int:
-        if self._dialect.off_counts_nothing and not self._thinking:
-            return 0
+        """As `ParserModel`. Raises ParserRaisedError where vLLM's parse of the tool calls does (`check_call`)."""
         if self._stream is not None:
-            return self._stream.machine.reasoning_tokens
-        if not ids:
-            return 0
-        # The whole output is parsed once more, tool calls too.
+            counted = self._stream.machine.reasoning_tokens
+        else:
+            counted = self._count_whole(ids) if ids else 0
+        return 0 if self._dialect.off_counts_nothing and not self._thinking else counted
+
+    def _count_whole(self, ids: Sequence[int]) -> int:
+        """The reasoning tokens of a whole output, which is parsed once more for it, tool calls too."""
         machine = self._machine(keep_tools=False)
         machine.feed(self._vocabulary.decode(ids), ids)
         machine.finish()
+        if self._dialect.call_name is not None:
+            for header, body in machine.calls:
+                check_call(self._dialect.call_name("".join(header)), "".join(body))
         return machine.reasoning_tokens
 
     def _opens_reasoning(self) -> bool:
@@ -205,11 +211,7 @@ class _Stream:
     def feed(self, text: str, ids: Sequence[int]) -> Delta | None:
         self.machine.feed(text, ids)
         delta = self._message(finished=False)
-        if not self._dialect.trims_reasoning:
-            return delta
-        if delta is None or delta.reasoning is None:
-            if self.machine.ended:
-                self._blank_reasoning.clear()
+        if not self._dialect.trims_reasoning or delta is None or delta.reasoning is None:
             return delta
         reasoning = self._trimmed(delta.reasoning)
         return Delta(reasoning, delta.content) if reasoning or delta.content is not None else None

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..base import ParserRaisedError, Vocabulary
 from . import engine_grammar as grammars
+from .engine_calls import kimi_name
 from .engine_grammar import Grammar
 
 Kwargs = Mapping[str, Any]
@@ -35,6 +36,7 @@ class Dialect:
             with `force_nonempty_content`.
         trims_content: newlines before the answer are dropped.
         repairs_newlines: escaped newlines become real ones.
+        call_name: the name in the text before a call's body; None where a body is never JSON.
     """
 
     grammar: Callable[[bool], Grammar]
@@ -47,6 +49,7 @@ class Dialect:
     fills_content: bool = False
     trims_content: bool = False
     repairs_newlines: bool = False
+    call_name: Callable[[str], str] | None = str
 
 
 def _always(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
@@ -94,7 +97,7 @@ def _by_either_or_effort(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
 
 
 _QWEN = Dialect(grammars.qwen, _by_enable_thinking)
-_GLM = Dialect(grammars.glm, _by_either_unless_glm_5_3)
+_GLM = Dialect(grammars.glm, _by_either_unless_glm_5_3, call_name=None)
 DIALECTS: Mapping[str, Dialect] = {
     "qwen3": replace(_QWEN, trims_reasoning=False),
     "mimo": replace(_QWEN, trims_reasoning=False),
@@ -117,8 +120,8 @@ DIALECTS: Mapping[str, Dialect] = {
     ),
     "glm45": _GLM,
     "glm47": _GLM,
-    "ling3": Dialect(grammars.glm, _by_either),
-    "kimi_k2": Dialect(grammars.kimi_k2, _by_either, off_counts_nothing=True),
+    "ling3": replace(_GLM, thinks=_by_either),
+    "kimi_k2": Dialect(grammars.kimi_k2, _by_either, off_counts_nothing=True, call_name=kimi_name),
     "minimax_m2": Dialect(grammars.minimax_m2, _always, off_is_content=False),
     "deepseek_v4": Dialect(grammars.deepseek_v4, _by_either_or_effort, off_is_content=False),
     "deepseek_v41": Dialect(grammars.deepseek_v41, _by_either_or_effort, off_is_content=False),

@@ -19,6 +19,11 @@ class Machine:
     Args:
         start: the state the output begins in.
         keep_tools: tool calls stay in the text they stand in, as when splitting. Counting tokens parses them.
+
+    Attributes:
+        ended: reasoning has been reported over.
+        reasoning_tokens: tokens of reasoning so far.
+        calls: parsed calls, as the pieces of each one's name and body.
     """
 
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary, start: State, *, keep_tools: bool) -> None:
@@ -38,6 +43,7 @@ class Machine:
         self._content: list[str] = []
         self.ended = False
         self.reasoning_tokens = 0
+        self.calls: list[tuple[list[str], list[str]]] = []
 
     def feed(self, text: str, ids: Sequence[int]) -> None:
         """Take in one delta. Without ids in any, markers are told by their text alone."""
@@ -106,6 +112,10 @@ class Machine:
                 self.ended = True
             self._add(text, 0)
             return
+        if move.to is State.TOOL_NAME:
+            self.calls.append(([], []))
+        elif self._state is move.to is State.TOOL_ARGS:
+            self._add(text, tokens)
         self._state = move.to
         self.ended = self.ended or move.ends_reasoning
 
@@ -115,3 +125,7 @@ class Machine:
             self.reasoning_tokens += tokens
         elif self._state is State.CONTENT:
             self._content.append(text)
+        elif self._state is State.TOOL_NAME:
+            self.calls[-1][0].append(text)
+        elif self._state is State.TOOL_ARGS:
+            self.calls[-1][1].append(text)

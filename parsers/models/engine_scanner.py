@@ -23,7 +23,7 @@ class Words:
     """
 
     text: str
-    tokens: Sequence[str] = ()
+    tokens: tuple[str, ...] = ()
     count: int = 0
 
 
@@ -75,7 +75,7 @@ class Scanner:
             items, text, extra = self._settle(text, len(ids))
         if not self.has_marker(ids):
             if text:
-                items.append(Words(text, [self._text(token_id) for token_id in ids], extra + len(ids)))
+                items.append(Words(text, tuple(map(self._text, ids)), extra + len(ids)))
             return items
         found = self._cut(ids)
         if extra:
@@ -198,7 +198,7 @@ class Scanner:
         for number, (marker, place) in enumerate(zip(markers, places, strict=True)):
             if place >= 0:
                 if place > at:
-                    items.append(Words(text[at:place], tokens[number], counts[number]))
+                    items.append(Words(text[at:place], tuple(tokens[number]), counts[number]))
                 items.append(marker)
                 at = place + len(marker.text)
                 continue
@@ -209,7 +209,7 @@ class Scanner:
                 at = len(text)
             self._late.append((marker, counts[number]))
         if at < len(text):
-            items.append(Words(text[at:], tokens[-1], counts[-1]))
+            items.append(Words(text[at:], tuple(tokens[-1]), counts[-1]))
         return items
 
 

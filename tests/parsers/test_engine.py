@@ -118,6 +118,46 @@ def test_a_switch_that_is_no_plain_value_raises(name: str) -> None:
     assert caught.value.exception == "TypeError"
 
 
+@pytest.mark.parametrize(
+    ("name", "call", "raised"),
+    [
+        ("qwen3", '<tool_call><function=>{"name": 5}</function></tool_call>', "ValidationError"),
+        ("qwen3", '<tool_call><function= >{"name": {"name": "f"}}', "ValidationError"),
+        ("qwen3", '<tool_call><function=>{"name": {"name": "f"}}', None),
+        ("qwen3", '<tool_call><function=>{"name": ""}', None),
+        ("qwen3", '<tool_call><function=>{"name": 5', None),
+        ("qwen3", '<tool_call><function=f>{"name": 5}', None),
+        ("qwen3", "<tool_call><function=>" + "[" * 100_000, "RecursionError"),
+        ("glm45", '<tool_call><arg_key>{"name": 5}', None),
+        ("minimax_m2", '<minimax:tool_call><invoke name="">{"name": true}</invoke>', "ValidationError"),
+        ("deepseek_v4", '<｜DSML｜tool_calls><｜DSML｜invoke name="">{"name": [1]}', "ValidationError"),
+        (
+            "kimi_k2",
+            '<|tool_calls_section_begin|><|tool_call_begin|>f<|tool_call_argument_begin|>{"name": 1}',
+            "ValidationError",
+        ),
+        (
+            "kimi_k2",
+            '<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"name": 1}',
+            None,
+        ),
+    ],
+)
+@pytest.mark.parametrize("thinking", [True, False])
+def test_counting_raises_over_a_nameless_call(name: str, call: str, raised: str | None, thinking: bool) -> None:
+    """vLLM parses tool calls while it counts, and trips over a name in a call's body that is no string."""
+    parser = build_engine(name, VOCABULARY, {"enable_thinking": thinking})
+    parser.begin(VOCABULARY.encode("<|im_start|>"), streaming=False)
+    ids = VOCABULARY.encode(f"a{call}")
+    parser.split(VOCABULARY.decode(ids), ids)
+    try:
+        parser.count_reasoning_tokens(ids)
+    except ParserRaisedError as error:
+        assert error.exception == raised
+    else:
+        assert raised is None
+
+
 TOKENS = st.lists(
     st.sampled_from([*range(ord("a"), ord("d")), ord("<"), ord("\n"), *range(256, 259), *VOCABULARY.markers.values()]),
     max_size=25,

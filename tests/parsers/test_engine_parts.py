@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reasonctl.parsers.models.engine import ENGINE_NAMES, build_engine
 from reasonctl.parsers.models.engine_lexer import Lexer, lexicon
 from reasonctl.parsers.models.engine_newlines import NewlineRepair, repair
-from reasonctl.parsers.models.engine_scanner import Marker, Scanner, Words
+from reasonctl.parsers.models.engine_scanner import DROP, Marker, Scanner, Words
 
 from .scenario import MARKERS
 from .spec_vocabulary import Spec, SpecVocabulary
@@ -87,7 +87,7 @@ def test_scanner_cuts_at_marker_ids() -> None:
 
 
 def test_scanner_leaves_a_marker_spelled_by_others_alone() -> None:
-    assert scanner().scan("<a>", [7, 8]) == [Words("<a>", ["t7", "t8"], 2)]
+    assert scanner().scan("<a>", [7, 8]) == [Words("<a>", ("t7", "t8"), 2)]
 
 
 def test_scanner_waits_for_a_marker_whose_text_is_late() -> None:
@@ -95,7 +95,7 @@ def test_scanner_waits_for_a_marker_whose_text_is_late() -> None:
     assert scan.scan("", [7, 1]) == []
     assert scan.waits
     assert scan.scan("t7<", [8]) == []
-    assert scan.scan("a>t8", [9]) == [Words("t7", count=2), Marker("A", "<a>"), Words("t8", ["t9"], 1)]
+    assert scan.scan("a>t8", [9]) == [Words("t7", count=2), Marker("A", "<a>"), Words("t8", ("t9",), 1)]
     assert not scan.waits
 
 
@@ -107,13 +107,46 @@ def test_scanner_gives_what_waits_at_the_end() -> None:
     assert scan.flush() == []
 
 
+def test_scanner_counts_the_tokens_after_a_late_marker() -> None:
+    scan = scanner()
+    assert scan.scan("", [1, 7]) == []
+    assert scan.scan("<a>t7t8", [8]) == [Marker("A", "<a>"), Words("t7t8", ("t8",), 2)]
+
+
+def test_scanner_keeps_counting_tokens_while_their_text_waits() -> None:
+    scan = scanner()
+    scan.scan("", [1])
+    scan.scan("t7", [7])
+    scan.scan("t8", [8])
+    assert scan.scan("<a>", []) == [Words("t7t8", count=2), Marker("A", "<a>")]
+
+
+def test_scanner_settles_several_late_markers_at_once() -> None:
+    scan = scanner()
+    scan.scan("", [1, 2])
+    assert scan.scan("<", []) == []
+    assert scan.scan("a>x</a>y", []) == [Marker("A", "<a>"), Words("x"), Marker("B", "</a>"), Words("y")]
+
+
+def test_scanner_holds_the_text_in_which_a_marker_should_have_been() -> None:
+    scan = scanner()
+    assert scan.scan("t7 x", [7, 1]) == []
+    assert scan.scan("<a>", []) == [Words("t7 x", count=1), Marker("A", "<a>")]
+
+
+def test_scanner_holds_no_text_for_a_token_that_vanishes() -> None:
+    scan = Scanner({1: DROP}, lambda token_id: "<eos>" if token_id == 1 else f"t{token_id}")
+    assert scan.scan("t7 x", [7, 1]) == [Words("t7 x", (), 0)]
+    assert scan.flush() == [Marker(DROP, "<eos>")]
+
+
 def test_scanner_takes_the_text_before_what_the_ids_say_as_held_back() -> None:
     assert scanner().scan("oldt7<a>", [7, 1]) == [Words("old"), Words("t7", ("t7",), 1), Marker("A", "<a>")]
 
 
 def test_scanner_finds_a_marker_from_the_right_where_tokens_decode_otherwise() -> None:
     found = scanner().scan("x<a>y<a>z", [7, 1, 8])
-    assert found == [Words("x<a>y", ["t7"], 1), Marker("A", "<a>"), Words("z", ["t8"], 1)]
+    assert found == [Words("x<a>y", ("t7",), 1), Marker("A", "<a>"), Words("z", ("t8",), 1)]
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,8 @@ class Family:
         "<function=f></function>",
         "<tool_call></tool_call>",
         '<tool_call><function=>{"a": 1}</function></tool_call>',
+        '<tool_call><function=>{"name": 5}</function></tool_call>',
+        '<tool_call><function= >{"name": {"name": " "}}',
         "<tool_call><function=g<tool_call><function=h></function></tool_call>",
     )
     switches: tuple[dict[str, Any], ...] = ()
@@ -77,6 +79,8 @@ _DEEPSEEK_V4 = Family(
         '<｜DSML｜toolcalls><｜DSML｜invoke name="f"></｜DSML｜invoke></｜DSML｜tool_calls>',
         '<｜DSML｜invoke name="f"></｜DSML｜invoke>',
         "<｜DSML｜tool_calls></｜DSML｜tool_calls>",
+        '<｜DSML｜tool_calls><｜DSML｜invoke name="">{"name": 1, "b": {"name": "x"}}',
+        '<｜DSML｜invoke name="">{"name": 1}</｜DSML｜invoke>',
     ),
     switches=({"reasoning_effort": "none"}, {"thinking": True, "reasoning_effort": "none"}),
 )
@@ -117,6 +121,8 @@ FAMILIES: dict[str, Family] = {
             '{"a": 1}<|tool_call_end|><|tool_calls_section_end|>',
             "<|tool_calls_section_begin|><|tool_calls_section_end|>",
             "<|tool_call_begin|>f",
+            '<|tool_calls_section_begin|><|tool_call_begin|>f<|tool_call_argument_begin|>{"name": [1]}',
+            '<|tool_calls_section_begin|><|tool_call_begin|>f:0<|tool_call_argument_begin|>{"name": [1]}',
         ),
     ),
     "minimax_m2": Family(
@@ -137,6 +143,7 @@ FAMILIES: dict[str, Family] = {
             "<invoke name=f></invoke></minimax:tool_call></minimax:tool_call>",
             "</minimax:tool_call>",
             "<minimax:tool_call></minimax:tool_call>",
+            '<invoke name="">{"name": true}</invoke>',
         ),
     ),
     "deepseek_v4": _DEEPSEEK_V4,
@@ -168,8 +175,14 @@ FAMILIES: dict[str, Family] = {
         init_kwargs=({}, {"token_suffix": ":opensource"}),
     ),
     "hy_v4": Family(
+        # It takes its suffix from the first structural token of the vocabulary: its think markers are the only ones.
+        tool_tokens=(),
         switches=({"reasoning_effort": "high"}, {"reasoning_effort": "no_think"}, {"reasoning_effort": "none"}),
-        init_kwargs=({}, {"model_specific_special_tokens": {"think_begin_token": "<think>"}}),
+        init_kwargs=(
+            {},
+            {"token_suffix": ":6124c78e"},
+            {"model_specific_special_tokens": {"think_begin_token": "<think>"}},
+        ),
     ),
 }
 """Every modelled name."""
