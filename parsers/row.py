@@ -25,8 +25,10 @@ class SwitchKwarg:
 
     name: str
     default: Literal["on", "off"]
-    """Whether thinking is on when the kwarg is absent."""
+    """What its absence means: for a thinking switch, whether thinking is on."""
     meaning: str
+    switches_thinking: bool = True
+    """False for a kwarg that changes the split without turning thinking on or off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,4 +84,4 @@ class ParserRow:
     @property
     def default_on(self) -> bool:
         """Thinking is on when the request says nothing."""
-        return all(kwarg.default == "on" for kwarg in self.kwargs)
+        return all(kwarg.default == "on" for kwarg in self.kwargs if kwarg.switches_thinking)

@@ -20,9 +20,7 @@ _ENABLE = SwitchKwarg("enable_thinking", "on", "a false value switches the parse
 _THINKING = SwitchKwarg("thinking", "on", "on where it or enable_thinking is true, or both are absent")
 _ENABLE_TOO = SwitchKwarg("enable_thinking", "on", "on where it or thinking is true, or both are absent")
 _FORCE = SwitchKwarg(
-    "force_nonempty_content",
-    "on",
-    "true: an empty answer gets the reasoning instead",
+    "force_nonempty_content", "off", "true: an empty answer gets the reasoning instead", switches_thinking=False
 )
 _CHATML = ("<|im_start|>", "<|im_end|>")
 _GLM = ("<|system|>", "<|user|>", "<|assistant|>", "<|observation|>")
