@@ -39,7 +39,9 @@ class BudgetValue:
 
     @property
     def tokens(self) -> int | None:
-        """The budget, -1 for unlimited; None where it is no integer or below -1."""
+        """The budget, -1 for unlimited; None where the server refuses it as no integer, or as below -1."""
+        if self.endpoint == "messages":
+            return _pydantic_int(self.value)
         integer = isinstance(self.value, int) and not isinstance(self.value, bool)
         return self.value if integer and self.value >= -1 else None
 
@@ -53,6 +55,17 @@ class BudgetValue:
         """Which one it is, for a finding."""
         pairs = {"key": self.key, "request": self.request}
         return {name: value for name, value in pairs.items() if value is not None}
+
+
+def _pydantic_int(value: Any) -> int | None:
+    """What a plain `int` field makes of it: /v1/messages takes 2048.0 and "2048" too (vLLM 0.33.0, seen)."""
+    if isinstance(value, (int, float, str)):
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            return None
+        return int(number) if number.is_integer() else None
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +324,8 @@ def _request_facts(
         plain, field = entry.value.plain(), FIELD[request.endpoint]
         place = entry.value.location
         value = BudgetValue(plain, field, place, entry.location, None, request.name, request.endpoint)
-    null = value if value is not None and value.value is None else None
+    unset = value is not None and value.value is None and request.endpoint != "messages"  # which refuses null
+    null = value if unset else None
     asked = value if null is None else None
     standing = _standing(request, asked, facts)
     rows: list[Granted] = []

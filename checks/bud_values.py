@@ -160,7 +160,7 @@ class NotAnInteger(Rule):
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
-        for same in alike(value for value in facts.values if value.endpoint != "responses" and not _is_integer(value)):
+        for same in alike(value for value in facts.values if value.endpoint != "responses" and _is_no_integer(value)):
             value = same.first
             kind = {bool: "a boolean", float: "a float", str: "a string", list: "a list", dict: "an object"}
             yield cls.finding(
@@ -170,6 +170,11 @@ class NotAnInteger(Rule):
                 location=value.location,
                 evidence={"value": value.value} | ({"requests": same.count} if same.count > 1 else {}),
             )
+
+
+def _is_no_integer(value: BudgetValue) -> bool:
+    """/v1/messages converts what it can; every other place wants a real one."""
+    return value.tokens is None if value.endpoint == "messages" else not _is_integer(value)
 
 
 def _is_integer(value: BudgetValue) -> bool:

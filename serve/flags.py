@@ -30,6 +30,9 @@ SEVERAL = frozenset(
 )  # fmt: skip
 """Flags that take every word up to the next flag."""
 
+VALUED = frozenset({"disable-access-log-for-endpoints"})
+"""Takes a value, against its name."""
+
 LONG = {
     "h": "help", "asc": "api-server-count", "q": "quantization", "pp": "pipeline-parallel-size", "n": "nnodes",
     "r": "node-rank", "tp": "tensor-parallel-size", "dcp": "decode-context-parallel-size",
@@ -51,4 +54,4 @@ def stands_alone(name: str, *, product: str) -> bool:
     """Whether this flag (dashes, no leading ones) takes no value."""
     if product == "slimserve" and name in SLIMSERVE_STANDALONE:
         return True
-    return name in STANDALONE or name.startswith(("enable-", "disable-", "no-"))
+    return name in STANDALONE or (name.startswith(("enable-", "disable-", "no-")) and name not in VALUED)

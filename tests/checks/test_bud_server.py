@@ -149,6 +149,15 @@ def test_messages_wants_1024_and_less_than_max_tokens(budget: int, max_tokens: i
     assert found("BUD306", body, dialect="anthropic") == []
 
 
+@pytest.mark.parametrize("budget", [2048.0, "2048", 2048.5, "x", None, []])
+def test_messages_converts_what_it_can(budget: Any) -> None:
+    body = CHAT | {"max_tokens": 4096, "thinking": {"type": "enabled", "budget_tokens": budget}}
+    converted = budget in (2048.0, "2048")
+    assert len(found("BUD304", body, dialect="anthropic")) == (not converted)
+    assert found("BUD319", body, dialect="anthropic") == []
+    assert found("BUD324", body, dialect="slimserve") == []
+
+
 @pytest.mark.parametrize(
     ("body", "target", "fires"),
     [
