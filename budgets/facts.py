@@ -12,7 +12,7 @@ from ..serve.command import ServeCommand
 from .config import Config
 from .dialects import FALLBACK, LEVELS, RULES, Dialect, Form
 from .document import Duplicate, Node, duplicates
-from .request import BUDGET_KEY, FIELD, Endpoint, Request
+from .request import BUDGET_KEY, FIELD, MESSAGES_LEAST, Endpoint, Request
 from .resolve import Resolution, ServerBudget, resolve, table
 from .template import TemplateFacts
 from .versions import ENDPOINT_SINCE
@@ -362,7 +362,7 @@ def _standing(request: Request, value: BudgetValue | None, facts: BudgetFacts) -
     if value.tokens is None:
         return "refused"
     if request.endpoint == "messages" and (
-        value.tokens < 1024 or (request.max_tokens is not None and value.tokens >= request.max_tokens)
+        value.tokens < MESSAGES_LEAST or (request.max_tokens is not None and value.tokens >= request.max_tokens)
     ):
         return "refused"
     return "granted"

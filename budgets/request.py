@@ -19,6 +19,9 @@ FIELD: dict[Endpoint, str] = {
 }
 """Where a request of this endpoint carries its budget."""
 
+MESSAGES_LEAST = 1024
+"""Tokens; /v1/messages refuses a `budget_tokens` below it (vllm/entrypoints/anthropic/protocol.py, 0.33.0)."""
+
 _BODY_KEYS = frozenset(
     {
         "messages",

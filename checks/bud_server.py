@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import TypeVar
 
 from ..budgets.facts import BudgetFacts, RequestFacts
-from ..budgets.request import BUDGET_KEY
+from ..budgets.request import BUDGET_KEY, MESSAGES_LEAST
 from ..budgets.versions import (
     ENDPOINT_SINCE,
     SERVER_DEFAULT_DROPPED,
@@ -18,8 +18,6 @@ from .finding import Finding, Location
 from .rule import Rule, register
 
 K = TypeVar("K", bound=Hashable)
-MESSAGES_LEAST = 1024
-"""Tokens; `budget_tokens` below it is refused (vllm/entrypoints/anthropic/protocol.py, 0.33.0)."""
 
 
 def _grouped(facts: BudgetFacts, key: Callable[[RequestFacts], K | None]) -> Iterator[tuple[K, list[RequestFacts]]]:

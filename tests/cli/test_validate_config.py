@@ -126,6 +126,18 @@ def test_a_request_body_is_a_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("budget", "standing", "rows"),
+    [(1023, "refused", 0), (1024, "granted", 1), (4095, "granted", 1), (4096, "refused", 0)],
+)
+def test_a_refused_request_is_granted_nothing(tmp_path: Path, budget: int, standing: str, rows: int) -> None:
+    body = CHAT | {"max_tokens": 4096, "thinking": {"type": "enabled", "budget_tokens": budget}}
+    _, report = run(write(tmp_path, "r.json", body), "--max-tokens", "9000")
+    assert report["facts"]["dialect"] == "anthropic"
+    assert report["facts"]["requests"][0]["standing"] == standing
+    assert len(report["facts"]["resolutions"]) == 8 + rows
+
+
+@pytest.mark.parametrize(
     ("name", "content", "args", "code", "expected"),
     [
         ("b.json", QWEN38, (), 0, ["BUD306", "BUD306"]),
