@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -10,6 +11,7 @@ from .document import Locate, Node, locator, refuse
 from .files import read_text
 from .json_text import read_json
 
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n")
 _DATA = ("-d", "--data", "--data-raw", "--data-binary", "--data-ascii", "--json")
 
 
@@ -59,23 +61,15 @@ def _body(word: Word, begin: int, heredoc: tuple[str, Locate] | None, folder: Pa
 
 def _curl_commands(text: str, locate: Locate) -> Iterator[tuple[Sequence[Word], tuple[str, Locate] | None]]:
     """Every curl command, and the here-document it reads, if any."""
-    offset = 0
-    words: list[Word] = []
-    heredoc: tuple[str, Locate] | None = None
-    pieces = list(_without_heredocs(text, locate))
-    for piece, base, document in pieces:
-        offset = base
-        for word in split_words(piece, _shifted(locate, offset)):
+    for piece, base, heredoc in _without_heredocs(text, locate):
+        words: list[Word] = []
+        for word in split_words(piece, _shifted(locate, base)):
             if word.operator and word.text in ("\n", ";", "&", "|", "&&", "||"):
-                yield from _finished(words, heredoc)
-                words, heredoc = [], None
+                yield from _finished(words, None)
+                words = []
             elif not word.operator:
                 words.append(word)
-        heredoc = document
-        if document is not None:
-            yield from _finished(words, heredoc)
-            words, heredoc = [], None
-    yield from _finished(words, heredoc)
+        yield from _finished(words, heredoc)
 
 
 def _finished(
@@ -92,10 +86,8 @@ def _shifted(locate: Locate, base: int) -> Locate:
 
 def _without_heredocs(text: str, locate: Locate) -> Iterator[tuple[str, int, tuple[str, Locate] | None]]:
     """Shell text up to each here-document, its offset, and the document."""
-    import re
-
     start = 0
-    for match in re.finditer(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n", text):
+    for match in _HEREDOC.finditer(text):
         if match.start() < start:
             continue
         end = re.compile(rf"^[ \t]*{match[2]}[ \t]*$", re.MULTILINE).search(text, match.end())

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..budgets.config import Config, read_config, read_requests
 from ..budgets.dialects import DIALECTS, EFFORTS, Dialect, choose_dialect, near_efforts
-from ..budgets.facts import BudgetFacts, gather
-from ..budgets.template import TemplateFacts, template_facts
-from ..checks.bud import check_budget
 from ..checks.finding import Coverage
 from ..checks.report import Report, make_report
 from ..errors import InputError
 from ..parsers.target import NEWEST, Target
 from .options import CheckOptions, checking
+
+if TYPE_CHECKING:
+    from ..budgets.config import Config
+    from ..budgets.facts import BudgetFacts
+    from ..budgets.template import TemplateFacts
 
 KWARGS = "default-chat-template-kwargs"
 
@@ -66,6 +67,10 @@ def validate_config(
     options: CheckOptions,
 ) -> Report:
     """Check a thinking budget, and show the cutoff that every effort and request gets."""
+    from ..budgets.config import read_config, read_requests
+    from ..budgets.facts import gather
+    from ..checks.bud import check_budget
+
     efforts = _efforts(effort)
     if config == requests == "-":
         raise InputError("CONFIG and --requests cannot both read stdin", source="-", mend="give one of them a file")
@@ -132,6 +137,7 @@ def _template(
     """What the model's template says of efforts, its own generation config, and what could be looked at."""
     if model is None and chat_template is None:
         return None, None, [Coverage("template", "absent", "no --model: BUD308, BUD309 and BUD311 are not evaluated")]
+    from ..budgets.template import template_facts
     from ..prompts.model import load_model
     from ..prompts.survey import survey
 
