@@ -57,6 +57,12 @@ class ReplayFacts:
         """Parsers that pass every check on this trace and leave no marker behind, the asked ones and the compared."""
         return self.trace.best
 
+    @property
+    def right(self) -> ModeResult | None:
+        """The split of the first parser that passes."""
+        everything = (*self.trace.results, *self.trace.compared)
+        return next((result.full for result in everything if result.parser in self.passing[:1]), None)
+
     def subject(self, result: Result | None = None) -> dict[str, Any]:
         return {"trace": self.trace.id} | ({"parser": result.parser} if result is not None else {})
 

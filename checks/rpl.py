@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from . import rpl_recorded, rpl_splits
 from .finding import Finding
 from .replayed import ReplayFacts
 
-RULES = (*rpl_splits.RULES, *rpl_recorded.RULES)
+RULES: tuple[type[Any], ...] = (*rpl_splits.RULES, *rpl_recorded.RULES)
 
 
 def findings(facts: ReplayFacts) -> Iterator[Finding]:

@@ -89,7 +89,7 @@ def _blameless(full: ModeResult, row: ParserRow) -> bool:
 
 
 def _state(facts: ReplayFacts) -> State | None:
-    """The state of the prompt behind the request's last message; where that is unknown, behind the last turn boundary."""
+    """The prompt's state behind the request's last message; where that is unknown, behind the last turn boundary."""
     prompt = facts.trace.prompt
     if prompt is None:
         return None

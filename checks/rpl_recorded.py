@@ -8,7 +8,7 @@ from typing import Any
 from ..parsers.run import ModeResult
 from ..traces.replay import Result
 from .finding import Finding
-from .replayed import ReplayFacts, called, shorten
+from .replayed import ReplayFacts, called, shorten, split_json
 from .rpl_splits import ParserRaised, ReplayMarkerLeak, ReplayStreamDiffers, SplitRule, TextLost
 from .rule import Rule, register
 
@@ -120,7 +120,8 @@ class WrongParser(Rule):
                 confidence=facts.confidence,
                 subject=facts.subject(result),
                 location=facts.location,
-                evidence=facts.evidence(result, passing=others, because=facts.trace.why),
+                evidence=facts.evidence(result, passing=others, because=facts.trace.why)
+                | ({"expected": split_json(facts.right)} if facts.right is not None else {}),
             )
 
 

@@ -316,8 +316,8 @@ class _Gathered:
         self._broken += 1
         self._findings.append(
             UnreadableInput.finding(
-                item.reason,
-                hint="everything else in the file was read",
+                f"{item.reason}; everything else in the file was read",
+                hint="mend or remove that part",
                 location=Location(item.path, item.line),
             )
         )

@@ -154,8 +154,8 @@ class _Stream:
             if isinstance(call.get("id"), str):
                 known["id"] = call["id"]
             function = call.get("function")
-            for key in ("name", "arguments") if isinstance(function, dict) else ():
-                if isinstance(function.get(key), str):
+            for key in ("name", "arguments"):
+                if isinstance(function, dict) and isinstance(function.get(key), str):
                     known["function"][key] += function[key]
 
     def traces(self, path: str, source: str, request: Mapping[str, Any]) -> Iterator[Trace]:

@@ -192,13 +192,13 @@ class Context:
         if trace.prompt_ids is not None:
             return None, "trace"
         messages = trace.request.get("messages")
-        known = isinstance(messages, list) and bool(messages)
+        known = for_template(messages) if isinstance(messages, list) else []
         if self.template is None:
             return None, None
         asked = bool(self.setting.kwargs) or self.setting.chat_template is not None or self.setting.serve_known
         if not known and not asked:
             return None, None
-        prompt, problem = self._render(for_template(messages) if known else list(PLAIN), trace.request, kwargs)
+        prompt, problem = self._render(known or list(PLAIN), trace.request, kwargs)
         if problem is not None:
             notes.append(f"the prompt cannot be rendered: {problem}")
         return prompt, None if prompt is None else "template" if known else "plain"

@@ -74,13 +74,15 @@ def _in_processes(
                 yield future.result()
             except BrokenProcessPool:
                 # One of those under way took its process with it; each is run again, alone, to tell which.
-                pool.shutdown(wait=False, cancel_futures=True)
+                pool.shutdown(cancel_futures=True)
                 yield from _one_by_one([item, *(other for other, _ in waiting)], setting, plan)
                 waiting.clear()
                 pool = _pool(setting, plan, jobs)
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        _end(set(multiprocessing.active_children()) - ours)
+        # Ended first, waited for after: a worker in the middle of a long trace would keep us waiting.
+        for child in set(multiprocessing.active_children()) - ours:
+            child.terminate()
+        pool.shutdown(cancel_futures=True)
 
 
 def _one_by_one(
@@ -101,13 +103,6 @@ def _pool(setting: Setting, plan: Plan, jobs: int) -> ProcessPoolExecutor:
     # A forked copy of a process that holds tokenizers' threads may hang, so workers start fresh.
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(setting, plan))
-
-
-def _end(children: Iterable[multiprocessing.process.BaseProcess]) -> None:
-    for child in children:
-        child.terminate()
-    for child in children:
-        child.join()
 
 
 _worker: tuple[Context, Plan] | None = None

@@ -133,9 +133,10 @@ class _Prefixed(io.RawIOBase):
             data = self._prefix[: len(view)]
             self._prefix = self._prefix[len(data) :]
         else:
+            errors: tuple[type[Exception], ...] = (EOFError, zlib.error, gzip.BadGzipFile, *_zstd_errors())
             try:
                 data = self._inner.read(len(view)) or b""
-            except (EOFError, zlib.error, gzip.BadGzipFile, *_zstd_errors()) as error:
+            except errors as error:
                 self.owner.problem = f"the compressed data ends or breaks here ({error})"
                 data = b""
         view[: len(data)] = data

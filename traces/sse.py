@@ -9,7 +9,7 @@ from typing import Any
 
 from .source import decodes
 from .trace import BrokenLine
-from .values import Value
+from .values import Value, json_problem
 
 DONE = object()
 """The value of `data: [DONE]`: the stream at hand is over."""
@@ -101,6 +101,6 @@ def _broken(pending: list[tuple[int, str]], name: str, *, at_end: bool = False) 
             json.loads("\n".join(part for _, part in pending))
             reason = "the data of this event is not JSON"
         except (json.JSONDecodeError, RecursionError) as error:
-            detail = f" ({error.msg} at column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
+            detail = f" ({json_problem(error)})" if isinstance(error, json.JSONDecodeError) else ""
             reason = f"the data of this event is not JSON{detail}"
     yield BrokenLine(name, number, reason)

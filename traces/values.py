@@ -61,9 +61,14 @@ def parse_line(source_name: str, number: int, text: str) -> Value | BrokenLine:
     try:
         return number, json.loads(text)
     except json.JSONDecodeError as error:
-        return BrokenLine(source_name, number, f"this line is not JSON ({error.msg} at column {error.colno})")
+        return BrokenLine(source_name, number, f"this line is not JSON ({json_problem(error)})")
     except RecursionError:
         return BrokenLine(source_name, number, "this line is nested too deeply")
+
+
+def json_problem(error: json.JSONDecodeError) -> str:
+    """What is wrong and where: some of the decoder's own messages end in `at` or `starting at`."""
+    return f"{error.msg.removesuffix(' at').removesuffix(' starting')}, column {error.colno}"
 
 
 def _is_lines(head: str, *, whole: bool) -> bool:

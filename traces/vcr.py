@@ -10,7 +10,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from .source import Source
 from .trace import BrokenLine
@@ -158,7 +158,8 @@ def _node(loader: Any, anchors: dict[str, Any]) -> Any:
     event = loader.get_event()
     if isinstance(event, yaml.AliasEvent):
         if event.anchor not in anchors:
-            raise yaml.composer.ComposerError(None, None, f"undefined alias {event.anchor!r}", event.start_mark)
+            problem = f"undefined alias {event.anchor!r}"
+            raise yaml.composer.ComposerError(None, None, problem, cast(Any, event.start_mark))
         return anchors[event.anchor]
     marks = (event.start_mark, event.end_mark)
     tag = event.tag

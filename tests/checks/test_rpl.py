@@ -134,6 +134,7 @@ def test_a_weakness_with_larger_deltas_makes_no_wrong_parser() -> None:
 def test_the_wrong_parser_names_those_that_pass() -> None:
     finding = one("RPL408", make("hm</think>4", OPEN, recorded={"parser": "deepseek_v3"}))
     assert finding.hint == "--reasoning-parser qwen3"
+    assert finding.evidence["expected"] == {"reasoning": "hm", "content": "4"}
     assert "qwen3" in finding.evidence["passing"]
     assert "deepseek_v3" not in finding.evidence["passing"]
 
