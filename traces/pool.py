@@ -63,7 +63,7 @@ def _in_processes(
                 if item is None:
                     more = False
                     break
-                waiting.append((item, pool.submit(_replay, item) if isinstance(item, Trace) else None))
+                waiting.append((item, _submit(pool, item) if isinstance(item, Trace) else None))
             if not waiting:
                 break
             item, future = waiting.popleft()
@@ -83,6 +83,15 @@ def _in_processes(
         for child in set(multiprocessing.active_children()) - ours:
             child.terminate()
         pool.shutdown(cancel_futures=True)
+
+
+def _submit(pool: ProcessPoolExecutor, trace: Trace) -> Future[TraceFacts]:
+    try:
+        return pool.submit(_replay, trace)
+    except BrokenProcessPool as error:  # broke since the last result was taken; found out when this one is its turn
+        failed: Future[TraceFacts] = Future()
+        failed.set_exception(error)
+        return failed
 
 
 def _one_by_one(
