@@ -104,7 +104,7 @@ def _setting(
     request: str | None,
 ) -> Setting:
     from ..traces.context import Setting
-    from ..traces.messages import read_request
+    from ..traces.request import read_request
 
     template, text = (str(chat_template) if chat_template is not None else None), None
     if server is not None and template is None and server.chat_template is not None:

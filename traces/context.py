@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,22 +11,19 @@ from ..parsers.assumed import AssumedVocabulary
 from ..parsers.feed import Piece
 from ..parsers.run import Output
 from ..prompts.kwargs import effective_kwargs
-from .messages import for_template
 from .rebuild import markers_of, rebuild
+from .request import Prompts, messages_of
 from .tokens import TraceVocabulary, pieces_of
 from .trace import Segment, Trace
 
 if TYPE_CHECKING:
-    from ..prompts.model import Model, Template
-    from ..prompts.render import Renderer
+    from ..prompts.model import Model
 
 Tokenizer = Literal["model", "trace", "assumed"]
 
 PLAIN = ({"role": "user", "content": "What is 2 + 2?"},)
 """What a capture is taken to answer where a serve command is known and the request is not."""
-_CACHED = 64
-_NO_LIMIT = 1e7
-"""Seconds."""
+_FEW = 64
 
 
 @dataclass(frozen=True)
@@ -53,6 +49,11 @@ class Setting:
     default_kwargs: Mapping[str, Any] | None = None
     effort_map: Mapping[str, str] | None = None
     serve_known: bool = False
+
+    @property
+    def with_template(self) -> bool:
+        """A template was given besides the model's own."""
+        return self.chat_template is not None or self.template_text is not None
 
 
 @dataclass(frozen=True)
@@ -86,19 +87,17 @@ class Context:
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
         self.model: Model | None = None
-        self.template: Template | None = None
         self._assumed = AssumedVocabulary()
-        self._renderer: Renderer | None = None
-        self._prompts: dict[str, tuple[str | None, str | None]] = {}
-        if (setting.model, setting.chat_template, setting.template_text) != (None, None, None):
+        self._prompts: Prompts | None = None
+        if setting.model is not None or setting.with_template:
             self._load()
 
     def __enter__(self) -> Context:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._renderer is not None:
-            self._renderer.close()
+        if self._prompts is not None:
+            self._prompts.close()
 
     def prepare(self, trace: Trace) -> Prepared:
         """The trace with everything the server would have had."""
@@ -139,24 +138,29 @@ class Context:
         from pathlib import Path
 
         from ..prompts.folder import read_lone_file
-        from ..prompts.model import Template, load_model
+        from ..prompts.model import LONE_TEMPLATE_TOKENS, Model, Template, load_model
 
         setting = self.setting
         path = Path(setting.chat_template) if setting.chat_template is not None else None
         if setting.model is not None:
             self.model = load_model(setting.model, chat_template=path)
-            self.template = self.model.template
         elif path is not None:
-            self.template = read_lone_file(path, source=str(path)).template
+            self.model = read_lone_file(path, source=str(path))
+        else:
+            self.model = Model("--chat-template", "template", None, special_tokens=LONE_TEMPLATE_TOKENS)
         if setting.template_text is not None:
-            self.template = Template(setting.template_text, origin="--chat-template")
+            inline = Template(setting.template_text, origin="--chat-template")
+            self.model = replace(self.model, template=inline, templates=(inline,))
+        self._prompts = Prompts(self.model)
 
     def _tokens(
         self, trace: Trace, prompt: str | None, notes: list[str]
     ) -> tuple[Tokenizer, Vocabulary, Trace, list[Piece] | None]:
         """Where this trace's ids come from, and the trace with only what fits that."""
         tokenizer = self.model.tokenizer if self.model is not None else None
-        if tokenizer is not None:
+        if self.model is not None and self.setting.model is not None and (tokenizer is None or tokenizer.toy):
+            notes.append(f"{self.setting.model} has no usable tokenizer: {self.model.tokenizer_problem}")
+        if tokenizer is not None and not tokenizer.toy:
             if trace.output_ids is not None and _fits(tokenizer, trace):
                 return "model", tokenizer, replace(trace, lossy=False), None
             if trace.output_ids is not None:
@@ -191,50 +195,16 @@ class Context:
             return trace.prompt_text, "trace"
         if trace.prompt_ids is not None:
             return None, "trace"
-        messages = trace.request.get("messages")
-        known = for_template(messages) if isinstance(messages, list) else []
-        if self.template is None:
+        if self._prompts is None:
             return None, None
-        asked = bool(self.setting.kwargs) or self.setting.chat_template is not None or self.setting.serve_known
+        known = messages_of(trace.request)
+        asked = bool(self.setting.kwargs) or self.setting.with_template or self.setting.serve_known
         if not known and not asked:
             return None, None
-        prompt, problem = self._render(known or list(PLAIN), trace.request, kwargs)
+        prompt, problem = self._prompts.render(known or list(PLAIN), trace.request, kwargs)
         if problem is not None:
             notes.append(f"the prompt cannot be rendered: {problem}")
         return prompt, None if prompt is None else "template" if known else "plain"
-
-    def _render(
-        self, messages: Sequence[Mapping[str, Any]], request: Mapping[str, Any], kwargs: Mapping[str, Any]
-    ) -> tuple[str | None, str | None]:
-        from ..prompts.render import RenderRequest
-
-        tools = request.get("tools")
-        generate = request.get("add_generation_prompt")
-        wanted = RenderRequest(
-            messages=messages,
-            tools=tools if isinstance(tools, list) and tools else None,
-            kwargs=kwargs,
-            add_generation_prompt=generate if isinstance(generate, bool) else True,
-            continue_final_message=request.get("continue_final_message") is True,
-        )
-        key = json.dumps([wanted.messages, wanted.tools, dict(kwargs), generate], default=str)
-        if key not in self._prompts:
-            if len(self._prompts) >= _CACHED:
-                self._prompts.pop(next(iter(self._prompts)))
-            rendered = self._open_renderer().render(wanted)
-            self._prompts[key] = (rendered.text, rendered.error.message if rendered.error is not None else None)
-        return self._prompts[key]
-
-    def _open_renderer(self) -> Renderer:
-        from ..prompts.model import LONE_TEMPLATE_TOKENS
-        from ..prompts.render import Limits, Renderer
-
-        if self._renderer is None:
-            assert self.template is not None  # noqa: S101  (only asked for with one)
-            tokens = self.model.special_tokens if self.model is not None else LONE_TEMPLATE_TOKENS
-            # A file of traces renders as many prompts as it has; only a single rendering is limited.
-            self._renderer = Renderer(self.template, special_tokens=tokens, limits=Limits(template_seconds=_NO_LIMIT))
-        return self._renderer
 
     def _stop_ids(self, trace: Trace) -> frozenset[int]:
         if trace.finish_reason not in (None, "stop"):
@@ -263,7 +233,7 @@ def _fits(tokenizer: Any, trace: Trace) -> bool:
     if trace.output_text is not None:
         return any(text.startswith(trace.output_text) for text in shown)
     parts = [text for _, text in trace.segments]
-    return all(part in shown[1] for part in parts) if len(parts) < _CACHED else "".join(parts[-_CACHED:]) in shown[1]
+    return all(part in shown[1] for part in parts) if len(parts) < _FEW else "".join(parts[-_FEW:]) in shown[1]
 
 
 def _recorded_segments(trace: Trace) -> tuple[Segment, ...]:

@@ -11,7 +11,7 @@ from ..parsers import ROWS, Target, names, paired
 from ..parsers.feed import Chunking
 from ..parsers.run import TOKEN, ModeResult, ParserRun, run_parser
 from .context import Context, NoTextError, Prepared, Tokenizer
-from .messages import for_template
+from .request import last_text
 from .splits import (
     NO_PARSER,
     Checks,
@@ -85,7 +85,7 @@ class TraceFacts:
     """One trace: where it stands, what was recorded of it, and what every parser made of it.
 
     `compared` are parsers run besides those asked for, because the one that served failed. `best` are those that
-    explain the trace, `why` says what speaks for them. `raw` is the output's text as a parser is fed it by default,
+    explain the trace, `why` says what speaks for them. `raw` is the output's text as the first parser is fed it,
     `last_message` the text of the request's last message.
     """
 
@@ -138,13 +138,13 @@ def replay_trace(trace: Trace, context: Context, plan: Plan) -> TraceFacts:
         source=trace.source,
         model=trace.model,
         recorded=recorded,
-        raw=work.raw(None),
+        raw=next((result.raw for result in results if result.raw), "") or work.raw(None),
         tokenizer=prepared.tokenizer,
         lossy=prepared.lossy,
         prompt_from=prepared.prompt_from,
         prompt=prepared.prompt,
         kwargs=dict(prepared.kwargs),
-        last_message=_last_message(prepared.trace),
+        last_message=last_text(prepared.trace.request),
         results=results,
         compared=compared,
         best=best,
@@ -325,13 +325,6 @@ def _sharing_texts(run: ParserRun) -> ParserRun:
         return replace(mode, reasoning=reasoning, content=content)
 
     return replace(run, full=shared(run.full), stream=tuple(shared(mode) for mode in run.stream))
-
-
-def _last_message(trace: Trace) -> str:
-    """The text of the request's last message, which the template's own text follows."""
-    messages = trace.request.get("messages")
-    shown = for_template(messages) if isinstance(messages, list) else []
-    return str(shown[-1]["content"]) if shown else ""
 
 
 def _unread(trace: Trace, asked: Sequence[str], subjects: set[str], reason: str) -> TraceFacts:

@@ -58,13 +58,14 @@ def check(
     row = ROWS.get(run.parser)
     modes = [mode for mode in (run.full, *run.stream) if mode.error is None]
     streams = [mode for mode in run.stream if mode.error is None]
+    different = list({(mode.reasoning, mode.content): mode for mode in modes}.values())
     main = next((mode for mode in streams if mode.chunking == primary), None)
     called = tool_called or has_tool_call(raw, row)
     return Checks(
         stream_equals_full=same(main, run.full) if main is not None and run.full.error is None else None,
         chunk_invariant=all(same(streams[0], mode) for mode in streams[1:]) if len(streams) > 1 else None,
-        no_marker_leak=not any(leaked(mode, row) for mode in modes) if modes else None,
-        text_conserved=all(conserved(mode, raw, row) for mode in modes) if modes else None,
+        no_marker_leak=not any(leaked(mode, row) for mode in different) if modes else None,
+        text_conserved=all(conserved(mode, raw, row) for mode in different) if modes else None,
         answered=_answered(modes, finish_reason, called),
     )
 

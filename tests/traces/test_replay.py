@@ -241,6 +241,14 @@ def test_json_of_a_result_has_the_keys_of_the_contract() -> None:
     json.dumps(shown)
 
 
+def test_a_model_without_a_tokenizer_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "lone.jinja"
+    path.write_text("{{ messages[0].content }}<think>")
+    facts = run(make("hm</think>4"), "qwen3", setting=Setting(model=str(path)))
+    assert facts.tokenizer == "assumed"
+    assert "no usable tokenizer: a lone file has no tokenizer" in facts.notes[0]
+
+
 class TestWithAModel:
     """The shipped model: real ids, its template, its end-of-sequence tokens."""
 

@@ -1,0 +1,114 @@
+"""The request behind a trace: read from a file, and rendered into its prompt."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from ..prompts.messages import as_handed_over
+
+if TYPE_CHECKING:
+    from ..prompts.model import Model
+    from ..prompts.render import Renderer
+
+_CACHED = 64
+"""Prompts that are remembered: a file of traces often repeats a few requests."""
+_NO_LIMIT = 1e7
+"""Seconds. A file of traces renders as many prompts as it has; only a single rendering is limited."""
+
+
+def read_request(path: str) -> dict[str, Any]:
+    """The chat-completion body of `--request`: JSON, a `curl` command, or a trace that holds one; `-` reads stdin.
+
+    Raises:
+        InputError: the file cannot be read, or holds no body, or several.
+    """
+    from ..budgets.config import read_requests
+
+    requests, _ = read_requests(path)
+    if len(requests) != 1:
+        raise InputError(f"{len(requests)} requests in it, where one is meant", source=path)
+    return dict(requests[0].body.plain())
+
+
+def messages_of(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The request's messages as the template gets them; empty where it holds none."""
+    messages = request.get("messages")
+    if not isinstance(messages, list):
+        return []
+    return as_handed_over(message for message in messages if isinstance(message, dict))
+
+
+def last_text(request: Mapping[str, Any]) -> str:
+    """The text of the last message, which the template's own text follows; empty where there is none."""
+    messages = messages_of(request)
+    content = messages[-1]["content"] if messages else ""
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = next((text for text in reversed(texts) if isinstance(text, str)), "")
+    return content if isinstance(content, str) else ""
+
+
+class Prompts:
+    """Renders requests with a model's template. Keeps a process for each template it uses, until `close`."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._renderers: dict[str, Renderer] = {}
+        self._known: dict[str, tuple[str | None, str | None]] = {}
+
+    def close(self) -> None:
+        for renderer in self._renderers.values():
+            renderer.close()
+
+    def render(
+        self, messages: list[dict[str, Any]], request: Mapping[str, Any], kwargs: Mapping[str, Any]
+    ) -> tuple[str | None, str | None]:
+        """(the prompt, None) or (None, why there is none).
+
+        Args:
+            messages: as `messages_of` gives them.
+            request: for its tools and for how the generation prompt is asked for.
+            kwargs: the effective chat-template kwargs.
+        """
+        from ..prompts.render import RenderRequest
+
+        if self._model.code_prompt is not None:
+            return None, f"this model's prompts are built by code ({self._model.code_prompt})"
+        tools = request.get("tools")
+        generate = request.get("add_generation_prompt")
+        wanted = RenderRequest(
+            messages=messages,
+            tools=tools if isinstance(tools, list) and tools else None,
+            kwargs=kwargs,
+            add_generation_prompt=generate if isinstance(generate, bool) else True,
+            continue_final_message=request.get("continue_final_message") is True,
+        )
+        asked = (messages, wanted.tools, dict(kwargs), wanted.add_generation_prompt, wanted.continue_final_message)
+        key = json.dumps(asked, default=str)
+        if key not in self._known:
+            if len(self._known) >= _CACHED:
+                self._known.pop(next(iter(self._known)))
+            renderer = self._renderer(tools=wanted.tools is not None)
+            if renderer is None:
+                self._known[key] = (None, "the model has no chat template")
+            else:
+                rendered = renderer.render(wanted)
+                self._known[key] = (rendered.text, rendered.error.message if rendered.error is not None else None)
+        return self._known[key]
+
+    def _renderer(self, *, tools: bool) -> Renderer | None:
+        from ..prompts.render import Limits, Renderer
+        from ..prompts.survey import special_tokens
+
+        template = self._model.template_for(tools=tools)
+        if template is None:
+            return None
+        if template.sha256 not in self._renderers:
+            tokens = special_tokens(self._model)
+            self._renderers[template.sha256] = Renderer(
+                template, special_tokens=tokens, limits=Limits(template_seconds=_NO_LIMIT)
+            )
+        return self._renderers[template.sha256]
