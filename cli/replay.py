@@ -288,7 +288,7 @@ class _Gathered:
         for result in facts.results:
             if result.crashed:
                 self._lose(facts.id, facts.path, facts.line, result.parser, str(result.reason))
-            elif result.status == "unsupported" and (result.subject or not self._results):
+            elif result.status == "unsupported" and result.subject:
                 self._not_run.setdefault(result.parser, str(result.reason))
         self._findings += findings(ReplayFacts(facts, self._plan.target, given=self._given))
 
