@@ -25,7 +25,7 @@ class Dialect:
 
     Attributes:
         grammar: the format, with thinking on or off.
-        grammar_0_32: the format in vLLM 0.32.0, where the difference can be seen.
+        grammar_0_32: the format in vLLM 0.32.0, where that differs.
         thinks: reads from the chat-template kwargs and the tokenizer whether thinking is on.
         trims_reasoning: white space at the end of reasoning is dropped.
         off_is_content: with thinking off, a whole output is content as it stands.
@@ -96,7 +96,8 @@ def _by_either_or_effort(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
     return on and kwargs.get("reasoning_effort") != "none"
 
 
-_QWEN = Dialect(grammars.qwen, _by_enable_thinking)
+_QWEN = Dialect(grammars.qwen, _by_enable_thinking, grammar_0_32=partial(grammars.qwen, before_0_33=True))
+_SEED_TURNS = frozenset(("<seed:bos>", "<seed:eos>"))
 _GLM = Dialect(grammars.glm, _by_either_unless_glm_5_3, call_name=None)
 DIALECTS: Mapping[str, Dialect] = {
     "qwen3": replace(_QWEN, trims_reasoning=False),
@@ -114,8 +115,9 @@ DIALECTS: Mapping[str, Dialect] = {
         repairs_newlines=True,
     ),
     "seed_oss": Dialect(
-        partial(grammars.qwen, prefix="seed:", turns=frozenset(("<seed:bos>", "<seed:eos>"))),
+        partial(grammars.qwen, prefix="seed:", turns=_SEED_TURNS),
         _by_enable_thinking,
+        grammar_0_32=partial(grammars.qwen, prefix="seed:", turns=_SEED_TURNS, before_0_33=True),
         trims_reasoning=False,
     ),
     "glm45": _GLM,

@@ -158,6 +158,20 @@ def test_counting_raises_over_a_nameless_call(name: str, call: str, raised: str 
         assert raised is None
 
 
+@pytest.mark.parametrize(("version", "raised"), [((0, 33, 0), True), ((0, 32, 0), False)])
+def test_a_call_inside_a_broken_one_counts_since_0_33(version: tuple[int, int, int], raised: bool) -> None:
+    """vLLM 0.32.0 takes what follows `<function=g` as the rest of the name, up to the first bracket."""
+    parser = build_engine("qwen3", VOCABULARY, {}, target=Target("vllm", version))
+    parser.begin(None, streaming=False)
+    ids = VOCABULARY.encode('<tool_call><function=g<tool_call><function=>{"name": 5}')
+    try:
+        parser.count_reasoning_tokens(ids)
+    except ParserRaisedError:
+        assert raised
+    else:
+        assert not raised
+
+
 TOKENS = st.lists(
     st.sampled_from([*range(ord("a"), ord("d")), ord("<"), ord("\n"), *range(256, 259), *VOCABULARY.markers.values()]),
     max_size=25,

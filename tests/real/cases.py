@@ -101,7 +101,11 @@ FAMILIES: dict[str, Family] = {
         turns=("<seed:bos>", "<seed:eos>"),
         tools=("<seed:tool_call>", "</seed:tool_call>", *QWEN_TOOLS[2:]),
         tool_tokens=("<seed:tool_call>", "</seed:tool_call>"),
-        calls=("<seed:tool_call><function=f><parameter=a>1</parameter></function></seed:tool_call>", "<tool_call>x"),
+        calls=(
+            "<seed:tool_call><function=f><parameter=a>1</parameter></function></seed:tool_call>",
+            "<tool_call>x",
+            '<seed:tool_call><function=g<seed:tool_call><function=>{"name": 5}</function>',
+        ),
     ),
     "glm45": _GLM,
     "glm47": _GLM,
