@@ -18,8 +18,9 @@ from ..parsers.engine_dialect_scenarios import DIALECT_SCENARIOS
 from ..parsers.engine_scenarios import SCENARIOS
 from ..parsers.scenario import Scenario
 from ..parsers.spec_vocabulary import SpecVocabulary
-from .cases import FAMILIES, cases, specs
+from .cases import cases, specs
 from .driver import VllmDriver
+from .families import FAMILIES
 
 OLD_NAMES = tuple(name for name in FAMILIES if name != "step5")
 """Those that 0.32.0 has too."""
