@@ -122,8 +122,8 @@ def coverage(facts: AuditFacts) -> list[Coverage]:
     """What could be looked at, and what not and why."""
     model = facts.survey.model if facts.survey is not None else None
     rows = [_template_row(facts, model), _prompt_row(facts), _tokenizer_row(facts, model), _parser_row(facts)]
-    server = "examined" if facts.server is not None else "absent"
-    return [*rows, Coverage("server", server, None if facts.server is not None else "no --serve")]
+    no_server = Coverage("server", "absent", "no --serve")
+    return [*rows, Coverage("server", "examined", None) if facts.server is not None else no_server]
 
 
 def template_location(model: Model, thinking: Thinking) -> Location | None:
@@ -350,6 +350,8 @@ def _parser_row(facts: AuditFacts) -> Coverage:
         if judged is not None and judged.name in unmodelled:
             return Coverage("parser", "skipped", f"{judged.name}: {judged.unsupported}")
         return Coverage("parser", "examined", None)
+    if facts.thinks and facts.thinking.start is None and not facts.thinking.harmony:
+        return Coverage("parser", "partial", "the template shows no thinking markers to try a parser with")
     if facts.unmodelled and facts.recommended is None:
         missed = ", ".join(facts.unmodelled)
         return Coverage("parser", "partial", f"no built-in model yet of what may suit this model: {missed}")

@@ -14,6 +14,8 @@ from .thinking import Thinking, thinks
 from .trial import Candidate
 
 Mode = Literal["configured", "auto", "none"]
+_OWN_VOCABULARY = ("hunyuan_a13b", "olmo3")
+"""Parsers made for one vocabulary, although their markers look like everybody's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ class AuditFacts:
         blind = [c for c in self.candidates if c.unsupported is not None and c.raised is None]
         alike = [c.name for c in blind if ours & {text.strip() for text in (*c.row.start, *c.row.end)}]
         named = [name for name in self.named if name in {c.name for c in blind}]
-        return tuple(dict.fromkeys((*named, *(name for name in alike if name != "olmo3"))))
+        return tuple(dict.fromkeys((*named, *(name for name in alike if name not in _OWN_VOCABULARY))))
 
     @property
     def parser_at(self) -> Location | None:

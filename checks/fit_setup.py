@@ -261,7 +261,7 @@ class NoParserFits(Rule):
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
         ran = [candidate for candidate in facts.candidates if candidate.fit != "unsupported"]
-        if not facts.thinks or facts.thinking.harmony or not ran or facts.recommended is not None or facts.unmodelled:
+        if not facts.thinks or facts.thinking.start is None or not ran or facts.recommended or facts.unmodelled:
             return
         best = ran[0]
         failed = [blame for blame in blames(facts, best) if any(trial.cell.weighs for trial in blame.trials)]

@@ -31,6 +31,7 @@ def ranked(candidates: Sequence[Candidate], named: Sequence[str], template: str)
             place,
             stress,
             candidate.elsewhere,
+            candidate.row.family != "engine",
             _foreign(candidate, template),
             candidate.name,
         )
@@ -41,9 +42,9 @@ def ranked(candidates: Sequence[Candidate], named: Sequence[str], template: str)
 def recommended(candidates: Sequence[Candidate], named: Sequence[str], thinking: Thinking) -> str | None:
     """The parser the table names for this architecture if it passes, else the best that passes.
 
-    None where no parser passes, or where the model does not think and needs none.
+    None where no parser passes, where the template shows no markers to try one with, or where the model does not think.
     """
-    if not thinks(thinking):
+    if not thinks(thinking) or thinking.start is None:
         return None
     passing = [candidate.name for candidate in candidates if candidate.fit == "pass"]
     by_table = [name for name in named if name in passing]

