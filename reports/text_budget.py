@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
 from typing import Any
 
 from rich.text import Text
@@ -11,12 +12,12 @@ from ..checks.report import Report
 from .page import STYLE, Page, styled
 from .wording import compact, variant_name, visible
 
-_FEW_TOKENS = 256
-"""Below this an answer is called starved (BUD307's default)."""
+_ANSWER_RESERVE = 256
+"""Fewer tokens left than this are marked, where the facts name no reserve of their own."""
 
 
 def show(page: Page, report: Report) -> None:
-    """Headline, the budget as it was read, the table of resolutions."""
+    """Headline, the budget as it was read, the table of resolutions, and the requests that get none."""
     facts = report.facts
     page.line(
         styled(report.verdict.upper(), report.verdict),
@@ -24,41 +25,83 @@ def show(page: Page, report: Report) -> None:
     )
     rows: list[tuple[str, str | Text]] = []
     if facts.get("path"):
-        rows.append(("read", str(facts["path"])))
+        rows.append(("read", _read(facts)))
     if facts.get("budgets") is not None:
         rows.append(("budgets", _budgets(facts["budgets"])))
     rows.append(("judged by", str(facts.get("rules") or f"the rules of {report.target}")))
+    if facts.get("prompts"):
+        template = PurePath(str(facts["prompts"].get("template"))).name
+        rows.append(("template", f"{template} of {facts['prompts'].get('model')}"))
     page.fields(rows)
-    _table(page, facts.get("resolutions") or [])
+    _table(page, facts)
+    _ungranted(page, facts.get("requests") or [])
     page.blank()
+
+
+def _read(facts: Mapping[str, Any]) -> str:
+    """Where the budget stands, with its place unless that is the top of the file."""
+    place, where = facts.get("location"), facts.get("where")
+    if not place or (place["line"], place["column"]) == (1, 1):
+        return str(facts["path"])
+    return f"{facts['path']}:{place['line']}:{place['column']}" + (f", {where}" if where else "")
 
 
 def _budgets(budgets: Any) -> str:
     return variant_name(budgets) if isinstance(budgets, Mapping) and budgets else compact(budgets)
 
 
-def _table(page: Page, resolutions: Sequence[Mapping[str, Any]]) -> None:
+def _table(page: Page, facts: Mapping[str, Any]) -> None:
+    resolutions: Sequence[Mapping[str, Any]] = facts.get("resolutions") or []
     if not resolutions:
+        if facts.get("dialect") == "slimserve":
+            page.line(styled("the server would not start with this: no request gets anything", "warning"), indent=2)
         return
     ceilings = list(dict.fromkeys(row["max_tokens"] for row in resolutions))
     requests: dict[tuple[Any, ...], dict[Any, Mapping[str, Any]]] = {}
     for row in resolutions:
-        key = (row["effort"], row["request_budget"], repr(row.get("request")))
-        requests.setdefault(key, {})[row["max_tokens"]] = row
+        requests.setdefault((row["effort"], row["request_budget"]), {})[row["max_tokens"]] = row
+    reserve = int(facts.get("answer_reserve", _ANSWER_RESERVE))
+    prompts = facts.get("prompts")
     rows = []
     for cells in requests.values():
         first = next(iter(cells.values()))
-        rows.append(
-            (
-                styled(_request(first)),
-                styled(_source(first)),
-                *(_cell(cells[ceiling]) if ceiling in cells else Text("-", STYLE["dim"]) for ceiling in ceilings),
-                styled(str(first.get("note") or ""), "dim"),
-            )
-        )
+        cutoffs = [_cell(cells[ceiling], reserve) if ceiling in cells else Text("-", "dim") for ceiling in ceilings]
+        prompt = [_prompt(prompts, first["effort"])] if prompts else []
+        rows.append((styled(_request(first)), styled(_source(first)), *prompt, *cutoffs))
+    head = ["the request says", "cutoff comes from", *(["prompt says"] if prompts else [])]
     page.blank()
-    page.table(("the request says", "cutoff comes from", *(f"max_tokens {ceiling}" for ceiling in ceilings), ""), rows)
-    page.line(styled("thinking tokens at most | tokens left for the answer then", "dim"), indent=2)
+    page.table((*head, *(f"max_tokens {ceiling}" for ceiling in ceilings)), rows)
+    legend = "thinking tokens at most | tokens left for the answer then"
+    page.line(
+        styled(legend + (", at default limits" if facts.get("max_tokens_from") == "default" else ""), "dim"), indent=2
+    )
+
+
+def _prompt(prompts: Mapping[str, Any], effort: str | None) -> Text:
+    """What the model's template makes of an effort: the level it writes, off, or an exception."""
+    row = next((row for row in prompts["efforts"] if row["effort"] == effort), None)
+    if row is None:
+        return Text("-", STYLE["dim"])
+    if row.get("refused"):
+        return Text("refused !!", STYLE["error"])
+    if row["state"] in ("closed", "closed-bare"):
+        return Text("off")
+    if not prompts.get("reads_effort"):
+        return Text("no effort read", STYLE["dim"])
+    written = effort or prompts.get("default_effort")
+    return styled(str(written)) if written else Text("-", STYLE["dim"])
+
+
+def _ungranted(page: Page, requests: Sequence[Mapping[str, Any]]) -> None:
+    """Requests whose budget is turned down or never read."""
+    rows = []
+    for request in requests:
+        if request.get("standing") in ("refused", "ignored"):
+            place = request.get("location")
+            at = f" ({place['path']}:{place['line']})" if place else ""
+            asked = f"{request['request']}{at}, {request['endpoint']}: {_request(request)}"
+            rows.append((styled(str(request["standing"]), "error"), styled(asked)))
+    page.table(("", ""), rows)
 
 
 def _request(row: Mapping[str, Any]) -> str:
@@ -74,17 +117,11 @@ def _source(row: Mapping[str, Any]) -> str:
     )
 
 
-def _cell(row: Mapping[str, Any]) -> Text:
-    """`1024 | 3071 left`; `!!` where nothing is left, `!` where little is."""
+def _cell(row: Mapping[str, Any], reserve: int) -> Text:
+    """`1024 | 3071 left`; `!!` where nothing is left, `!` where less than `reserve` tokens are."""
     if row["cutoff"] is None:
         return Text("no cutoff", STYLE["dim"])
     left = int(row["answer_capacity"])
-    mark, style = (
-        ("  !!", STYLE["error"]) if left == 0 else ("  !", STYLE["warning"]) if left < _FEW_TOKENS else ("", "")
-    )
-    return Text.assemble(
-        Text(f"{row['cutoff']:>5}", STYLE["reasoning"]),
-        " | ",
-        Text(f"{left:>5} left", STYLE["content"]),
-        Text(mark, style),
-    )
+    mark, style = ("  !!", STYLE["error"]) if left == 0 else ("  !", STYLE["warning"]) if left < reserve else ("", "")
+    cutoff = Text(f"{row['cutoff']:>5}", STYLE["reasoning"])
+    return Text.assemble(cutoff, " | ", Text(f"{left:>5} left", STYLE["content"]), Text(mark, style))

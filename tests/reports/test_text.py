@@ -206,14 +206,62 @@ def test_text_of_a_trace_neither_colours_nor_moves_the_terminal(replay_report: R
 
 
 def test_budgets_are_a_table_of_thinking_against_answer(budget_report: Report) -> None:
-    lines = squeezed(budget_report).splitlines()
+    lines = squeezed(budget_report, width=130).splitlines()
     assert lines[0] == "PASS slimserve thinking budget, map"
     assert " budgets low=1024, medium=4096" in lines
     assert " the request says cutoff comes from max_tokens 4096 max_tokens 12000" in lines
     assert " effort low map[low] 1024 | 3071 left 1024 | 10975 left" in lines
     assert " no effort map[medium] 4095 | 0 left !! 4096 | 7903 left" in lines
     assert " effort none no cutoff no cutoff no cutoff" in lines
-    assert " thinking_token_budget 6000, the request 4095 | 0 left !! 6000 | 5999 left" in lines
+    assert " thinking_token_budget 6000, effort low the request 4095 | 0 left !! 6000 | 5999 left" in lines
+
+
+def test_budgets_beside_what_the_prompt_says(budget_report: Report) -> None:
+    efforts = [
+        {"effort": "low", "state": "open", "refused": None},
+        {"effort": None, "state": "open", "refused": None},
+        {"effort": "none", "state": "closed", "refused": None},
+    ]
+    prompts = {"model": "m", "template": "t.jinja", "reads_effort": True, "default_effort": "xhigh", "efforts": efforts}
+
+    def lines(**prompt: object) -> list[str]:
+        facts = {**budget_report.facts, "prompts": {**prompts, **prompt}, "answer_reserve": 8000}
+        return squeezed(replace(budget_report, facts=facts), width=130).splitlines()
+
+    said = lines()
+    assert " template t.jinja of m" in said
+    assert " the request says cutoff comes from prompt says max_tokens 4096 max_tokens 12000" in said
+    assert " effort low map[low] low 1024 | 3071 left ! 1024 | 10975 left" in said
+    assert " no effort map[medium] xhigh 4095 | 0 left !! 4096 | 7903 left !" in said
+    assert " effort none no cutoff off no cutoff no cutoff" in said
+    assert " effort low map[low] no effort read 1024 | 3071 left ! 1024 | 10975 left" in lines(reads_effort=False)
+    refused = [{**efforts[0], "refused": "raise_exception"}, *efforts[1:]]
+    assert " effort low map[low] refused !! 1024 | 3071 left ! 1024 | 10975 left" in lines(efforts=refused)
+
+
+def test_a_budget_that_stops_the_server(budget_report: Report) -> None:
+    location = {"path": "b.json", "line": 2, "column": 5}
+    facts = {
+        **budget_report.facts,
+        "resolutions": [],
+        "path": "b.json",
+        "location": location,
+        "where": "the map itself",
+    }
+    lines = squeezed(replace(budget_report, facts=facts)).splitlines()
+    assert " the server would not start with this: no request gets anything" in lines
+    assert " read b.json:2:5, the map itself" in lines
+
+
+def test_requests_that_get_no_budget_are_listed(budget_report: Report) -> None:
+    asked = {"endpoint": "responses", "effort": "low", "request_budget": 64, "max_tokens": 9, "resolutions": []}
+    requests = [
+        {**asked, "request": "#1", "standing": "granted", "location": None},
+        {**asked, "request": "#2", "standing": "ignored", "location": {"path": "r.jsonl", "line": 2, "column": 1}},
+    ]
+    said = squeezed(replace(budget_report, facts={**budget_report.facts, "requests": requests}))
+    assert " ignored #2 (r.jsonl:2), responses: thinking_token_budget 64, effort low" in said.splitlines()
+    assert "#1" not in said
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 110])
