@@ -52,13 +52,17 @@ def blames(facts: AuditFacts, candidate: Candidate) -> tuple[Blame, ...]:
         if not trial.passed:
             rule, *also = _rules(facts, candidate, trial)
             found.setdefault(rule, []).append((trial, tuple(also)))
-    weighty = {rule for rule, hits in found.items() if any(trial.cell.weighs for trial, _ in hits)}
+    weighty = {
+        rule
+        for rule, hits in found.items()
+        if any(trial.cell.weighs and not _by_effort(facts, trial.cell) for trial, _ in hits)
+    }
     split = [
         (rule, hit)
         for rule, hits in found.items()
         if rule not in weighty and rule in PRECEDENCE and rule not in ("FIT103", "FIT115", "FIT120")
         for hit in hits
-        if _by_effort(hit[0].cell)
+        if _by_effort(facts, hit[0].cell)
     ]
     for rule, hit in split:
         found[rule].remove(hit)
@@ -129,8 +133,11 @@ def _telling(trial: Trial) -> tuple[int, int, str]:
     return (weights.index(cell.weight) * 100 + order * 10 + len(cell.variant), order, cell_key(cell))
 
 
-def _by_effort(cell: Cell) -> bool:
-    return cell.weight == "effort" or (cell.weight == "unread" and set(cell.variant) == {"enable_thinking"})
+def _by_effort(facts: AuditFacts, cell: Cell) -> bool:
+    """An effort, or the kwarg the server derives from one, sent by hand to a template that does not read it."""
+    reads = facts.survey.reads if facts.survey is not None else frozenset()
+    by_hand = set(cell.variant) == {"enable_thinking"} and "enable_thinking" not in reads
+    return cell.weight == "effort" or by_hand
 
 
 def cells_json(trials: Iterable[Trial]) -> list[dict[str, object]]:

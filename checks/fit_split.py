@@ -80,6 +80,27 @@ class ReasoningNull(BlameRule):
     sources = ("vLLM 0.33.0 vllm/reasoning/minimax_m3_reasoning_parser.py", "vLLM issue 22507")
 
     @classmethod
+    def check(cls, facts: AuditFacts) -> Iterator[Finding]:
+        found = list(super().check(facts))
+        yield from found
+        plain, judged = facts.plain(), facts.judged
+        if found or plain is None or judged is None or plain.state != "open" or not _needed_the_start(facts, judged):
+            return
+        yield cls.finding(
+            f"a plain request: the template prefills {plain.marker}, and {judged.name} up to vLLM 0.16 needs the start "
+            "marker in the output",
+            hint="use deepseek_r1, or vLLM 0.17 or later",
+            confidence="low",
+            subject=facts.subject(parser=judged.name, variant={}),
+            location=facts.parser_at,
+            evidence={
+                "request": {},
+                "prompt": plain.tail,
+                "because": "known from vLLM's history (issue 22507), not run: this version is not modelled",
+            },
+        )
+
+    @classmethod
     def message(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:
         asked = said(blame.shown.cell.variant)
         return f"{asked}: the prompt opens thinking and {judged.name} files none of it as reasoning"
@@ -309,6 +330,11 @@ class HistoryEndsReasoning(BlameRule):
         reads = f"stops at {scope}, which this prompt lacks" if scope else "reads the whole prompt"
         end = facts.thinking.end
         return f"an earlier turn's {end} stands in the prompt, this turn adds no marker, and {judged.name} {reads}"
+
+
+def _needed_the_start(facts: AuditFacts, judged: Candidate) -> bool:
+    """qwen3 before it took an output without a start marker as reasoning (0.17 to 0.19, vLLM's history)."""
+    return judged.name == "qwen3" and facts.target.product == "vllm" and facts.target.version < (0, 17, 0)
 
 
 def _switched(judged: Candidate, blame: Blame) -> str | None:

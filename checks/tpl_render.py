@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import cast
@@ -106,9 +107,9 @@ class EffortRejected(Rule):
             return
         taken = [level for level in EFFORTS if level not in rejected]
         shown = efforts[rejected[0]]
-        near = _nearest(rejected[0], taken)
         with_map = facts.target.product == "vllm" and facts.target.version >= (0, 33, 0)
-        mend = f'--reasoning-effort-map \'{{"{rejected[0]}": "{near}"}}\', or ' if near and with_map else ""
+        mapped = {level: _nearest(level, taken) for level in rejected if level != "none"} if taken and with_map else {}
+        mend = f"--reasoning-effort-map '{json.dumps(mapped)}', or " if mapped else ""
         yield cls.finding(
             f"reasoning_effort {', '.join(rejected)} raises in this template: every such request is an error",
             hint=f"{mend}clients send {', '.join(taken) or 'no effort'}",
@@ -296,11 +297,11 @@ def _efforts(facts: AuditFacts, conversation: str) -> dict[str, PromptState]:
     }
 
 
-def _nearest(level: str, taken: list[str]) -> str | None:
-    """The accepted level closest to a rejected one, the higher of two; never `none` for a level that thinks."""
+def _nearest(level: str, taken: list[str]) -> str:
+    """The accepted level closest to a rejected one, the higher of two; `none` only where nothing else is accepted."""
     rank = {name: index for index, name in enumerate(EFFORTS)}
     choices = [name for name in taken if name != "none"] or taken
-    return min(choices, key=lambda name: (abs(rank[name] - rank[level]), -rank[name])) if choices else None
+    return min(choices, key=lambda name: (abs(rank[name] - rank[level]), -rank[name]))
 
 
 def _tokenizer_config(facts: AuditFacts) -> Location | None:

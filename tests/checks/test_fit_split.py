@@ -167,3 +167,16 @@ def test_a_thought_is_not_continued_where_the_request_switches_thinking_off() ->
     assert trial is not None
     assert trial.cell.state == "open"
     assert trial.passed
+
+
+def test_a_version_before_the_modelled_ones_is_known_from_history_alone() -> None:
+    old = lone(chatml(OPEN), "qwen3", target=Target("vllm", (0, 10, 0))).get("FIT104")
+    assert (old.severity, old.confidence) == ("error", "low")
+    assert "deepseek_r1" in old.hint
+    assert "FIT104" not in lone(chatml(OPEN), "qwen3", target=Target("vllm", (0, 19, 0))).rules
+
+
+def test_fit114_names_the_kwarg_that_a_client_sends_by_hand() -> None:
+    judged = lone(chatml(BARE_SWITCH), "deepseek_v3", asked=[{"enable_thinking": True}])
+    assert judged.get("FIT114").severity == "warning"
+    assert judged.errors == []

@@ -73,7 +73,7 @@ def test_tpl009_names_the_levels_that_raise_and_the_map_that_mends_it() -> None:
     assert found.severity == "warning"
     assert found.evidence["rejected"] == ["none", "minimal", "high", "max"]
     assert found.evidence["accepted"] == ["low", "medium", "xhigh"]
-    assert "--reasoning-effort-map" in found.hint
+    assert """--reasoning-effort-map '{"minimal": "low", "high": "xhigh", "max": "xhigh"}'""" in found.hint
 
 
 def test_tpl009_is_silent_where_every_level_renders_and_where_the_server_maps_them() -> None:
