@@ -340,7 +340,7 @@ def _needed_the_start(facts: AuditFacts, judged: Candidate) -> bool:
 def _switched(judged: Candidate, blame: Blame) -> str | None:
     """The cause where a kwarg moved the parser alone."""
     cell = blame.shown.cell
-    switches = sorted({kwarg.name for kwarg in judged.row.kwargs} & set(cell.kwargs))
+    switches = sorted({kwarg.name for kwarg in judged.row.kwargs if kwarg.switches_thinking} & set(cell.kwargs))
     if not cell.thinks or not switches:
         return None
     return f"{', '.join(switches)} switches {judged.name} off while the prompt leaves thinking on"

@@ -280,10 +280,11 @@ class Bench:
 
     def _switched_on(self, candidate: Candidate) -> dict[str, Mapping[str, Any]]:
         """For a parser that is off unless asked: the cells that pass as soon as its switch is on."""
-        switch = next((kwarg for kwarg in candidate.row.kwargs if kwarg.default == "off"), None)
+        switches = [kwarg for kwarg in candidate.row.kwargs if kwarg.switches_thinking]
+        switch = next((kwarg for kwarg in switches if kwarg.default == "off"), None)
         if switch is None:
             return {}
-        names = {kwarg.name for kwarg in candidate.row.kwargs}
+        names = {kwarg.name for kwarg in switches}
         on = {"enable_thinking": True} if "enable_thinking" in names else {switch.name: _ON.get(switch.name, True)}
         healed: dict[str, Mapping[str, Any]] = {}
         for trial in candidate.trials:
