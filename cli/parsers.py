@@ -77,10 +77,11 @@ def _all(page: Page, rows: Sequence[ParserRow], server: Target) -> None:
 
 
 def _switches(row: ParserRow) -> str:
-    """The kwargs the parser reads, those with one default together: `thinking, enable_thinking: off`."""
+    """The kwargs that switch the parser, those with one default together: `thinking, enable_thinking: off`."""
     by_default: dict[str, list[str]] = {}
     for kwarg in row.kwargs:
-        by_default.setdefault(kwarg.default, []).append(kwarg.name)
+        if kwarg.switches_thinking:
+            by_default.setdefault(kwarg.default, []).append(kwarg.name)
     return "; ".join(f"{', '.join(names)}: {default}" for default, names in by_default.items()) or "-"
 
 
@@ -100,7 +101,8 @@ def _details(row: ParserRow) -> Iterator[tuple[str, str | Text]]:
     yield "start markers", _list(row.start) or "none"
     yield "end markers", _list(row.end) or "none"
     for kwarg in row.kwargs:
-        yield "switch", f"{kwarg.name}, {kwarg.default} by default: {kwarg.meaning}"
+        label = "switch" if kwarg.switches_thinking else "reads too"
+        yield label, f"{kwarg.name}, {kwarg.default} by default: {kwarg.meaning}"
     if not row.kwargs:
         yield "switch", "none: no kwarg is read"
     yield "cut before the end", row.truncation

@@ -45,6 +45,7 @@ def show(page: Page, report: Report) -> None:
     shown = ordered if page.verbose else ordered[:_TRACES]
     for name in shown:
         _trace(page, name, traces[name], best.get(name), (facts.get("recorded") or {}).get(name))
+        _compared(page, (facts.get("compared") or {}).get(name) or {})
     if len(ordered) > len(shown):
         page.blank()
         left = ordered[len(shown) :]
@@ -129,6 +130,16 @@ def _trace(
     if best and best.get("parsers"):
         why = f": {compact(best['why'])}" if best.get("why") else ""
         page.fields([("explains it", Text.assemble(Text(_names(best["parsers"], 6), "bold"), Text(why)))], indent=4)
+
+
+def _compared(page: Page, statuses: Mapping[str, str]) -> None:
+    """How many of the parsers that were run for comparison do not explain the trace, or could not be run."""
+    failed = sum(status in ("suspect", "error") for status in statuses.values())
+    unsupported = sum(status == "unsupported" for status in statuses.values())
+    words = [f"{failed} more do not explain it"] if failed else []
+    words += [f"{unsupported} have no built-in model or no fitting tokenizer"] if unsupported else []
+    if words:
+        page.fields([("compared", styled(f"{', '.join(words)} (--parser all)", "dim"))], indent=4)
 
 
 def _alike(rows: Iterable[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:

@@ -83,11 +83,20 @@ def test_json_of_the_table_and_of_one(run) -> None:  # type: ignore[no-untyped-d
     code, out, _ = run("parsers", "deepseek_v3", "--format", "json")
     one = json.loads(out)
     assert one["name"] == "deepseek_v3"
+    kwarg = parsers.row("deepseek_v3").kwargs[0]
     assert one["kwargs"][0] == {
         "name": "thinking",
         "default": "off",
-        "meaning": parsers.row("deepseek_v3").kwargs[0].meaning,
+        "meaning": kwarg.meaning,
+        "switches_thinking": True,
     }
+
+
+def test_a_kwarg_that_is_no_switch_is_told_apart(run) -> None:  # type: ignore[no-untyped-def]
+    _, out, _ = run("parsers")
+    assert " nemotron_v3 0.18 <think> </think> enable_thinking: on" in out.splitlines()
+    _, out, _ = run("parsers", "nemotron_v3")
+    assert "\n reads too force_nonempty_content, off by default: " in out
 
 
 def test_unknown_name_offers_the_nearest(run) -> None:  # type: ignore[no-untyped-def]
