@@ -181,7 +181,7 @@ def test_only_the_telling_splits_of_many_are_shown(replay_report: Report) -> Non
 
 def test_parsers_run_for_comparison_are_counted(replay_report: Report) -> None:
     compared = {"t1": {"a": "ok", "b": "suspect", "c": "error", "d": "unsupported"}, "t2": {"a": "ok"}}
-    said = squeezed(replace(replay_report, facts={**replay_report.facts, "compared": compared}))
+    said = squeezed(replace(replay_report, facts={**replay_report.facts, "compared": compared}), width=130)
     line = " compared 2 more do not explain it, 1 have no built-in model or no fitting tokenizer (--parser all)"
     assert [part for part in said.splitlines() if part.startswith(" compared")] == [line]
 
