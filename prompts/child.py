@@ -191,10 +191,11 @@ def _in_form(message: dict[str, Any], parts: bool) -> dict[str, Any]:
     if isinstance(content, str) and parts:
         return {**message, "content": [{"type": "text", "text": content}] if content else []}
     if isinstance(content, list) and not parts:
-        texts = [
+        parts_read = (
             part.get("text") if isinstance(part, dict) and part.get("type") == "text" else part for part in content
-        ]
-        if all(isinstance(text, str) for text in texts):
+        )
+        texts = [text for text in parts_read if isinstance(text, str)]
+        if len(texts) == len(content):
             return {**message, "content": "\n".join(texts)}
     return message
 

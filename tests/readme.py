@@ -1,7 +1,7 @@
 """The README's examples are real: each `console` block is a command and what it prints.
 
-    python tests/readme.py            exits 1 where a block differs from what the command prints now
-    python tests/readme.py --write    puts what the commands print now into the README
+python tests/readme.py            exits 1 where a block differs from what the command prints now
+python tests/readme.py --write    puts what the commands print now into the README
 """
 
 from __future__ import annotations

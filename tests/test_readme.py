@@ -24,6 +24,6 @@ def test_an_example_is_what_the_command_prints(block: "readme.re.Match[str]") ->
     assert readme.output_of(block["command"]) == block["output"]
 
 
-def test_every_command_has_an_example() -> None:
+def test_every_command_but_the_list_of_rules_has_an_example() -> None:
     shown = {block["command"].split()[1] for block in EXAMPLES}
-    assert {"audit", "render", "replay", "validate-config", "parsers", "rules", "explain"} <= shown
+    assert {"audit", "render", "replay", "validate-config", "parsers", "explain"} <= shown
