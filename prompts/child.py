@@ -189,7 +189,7 @@ def _in_form(message: dict[str, Any], parts: bool) -> dict[str, Any]:
     content = message.get("content")
     parts = parts and message.get("role") != "tool"
     if isinstance(content, str) and parts:
-        return {**message, "content": [{"type": "text", "text": content}] if content else []}
+        return {**message, "content": [{"type": "text", "text": content}]}
     if isinstance(content, list) and not parts:
         parts_read = (
             part.get("text") if isinstance(part, dict) and part.get("type") == "text" else part for part in content

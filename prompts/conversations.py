@@ -56,7 +56,8 @@ def conversations(start: str, end: str, sentinel: str = SENTINEL) -> tuple[Conve
         end: the end marker in the user's text of `user_end_marker`.
         sentinel: ends the last message's own text, or the last user text before a message that is continued.
 
-    An assistant's reasoning goes in under both names vLLM gives it, tool-call arguments as an object
+    An assistant's reasoning goes in under both names vLLM gives it, tool-call arguments as an object, and a turn that
+    only calls a tool has no content parts, as a client that sends null back has it
     (vLLM 0.33.0, renderers/chat_utils/chat_message.py).
     """
     question = _user(f"What is 2 + 2? {sentinel}")
@@ -66,7 +67,7 @@ def conversations(start: str, end: str, sentinel: str = SENTINEL) -> tuple[Conve
         "type": "function",
         "function": {"name": "get_weather", "arguments": {"city": "Rome"}},
     }
-    called = [_user("What is the weather in Rome?"), {**_assistant("", thought="I look it up."), "tool_calls": [call]}]
+    called = [_user("What is the weather in Rome?"), {**_assistant([], thought="I look it up."), "tool_calls": [call]}]
     result = {"role": "tool", "tool_call_id": _CALL_ID, "name": "get_weather", "content": f"21 degrees {sentinel}"}
     return (
         Conversation("single_turn", [question]),
@@ -86,6 +87,6 @@ def _user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def _assistant(text: str, *, thought: str | None) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": text}
+def _assistant(content: str | list[Any], *, thought: str | None) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": content}
     return message if thought is None else {**message, "reasoning": thought, "reasoning_content": thought}

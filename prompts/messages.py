@@ -11,7 +11,7 @@ def as_handed_over(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
     """The messages as a template sees them; the given ones stay as they are.
 
     Reasoning goes in under both `reasoning` and `reasoning_content`; the arguments of a tool call become an object, {}
-    where they are none; an empty list of calls is dropped; a missing content is empty; text parts stay parts until the
+    where they are none; an empty list of calls is dropped; a missing content has no parts; parts stay parts until the
     rendering knows which form the template wants. Of other keys only name, task, tools and tool_call_id get through.
 
     Source: vLLM 0.33.0, renderers/chat_utils/chat_message.py `parse_chat_message_content`, `_postprocess_messages`, and
@@ -23,7 +23,7 @@ def as_handed_over(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
 def _one(message: Mapping[str, Any]) -> dict[str, Any]:
     role = message.get("role")
     content = message.get("content")
-    handed: dict[str, Any] = {"role": role, "content": "" if content is None else content}
+    handed: dict[str, Any] = {"role": role, "content": [] if content is None else content}
     if role == "assistant":
         reasoning = message.get("reasoning")
         reasoning = message.get("reasoning_content") if reasoning is None else reasoning

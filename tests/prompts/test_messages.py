@@ -23,7 +23,7 @@ from reasonctl.prompts.messages import as_handed_over
 def test_tool_call_arguments_become_an_object(given: Any, handed: dict[str, Any]) -> None:
     call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": given}}
     (message,) = as_handed_over([{"role": "assistant", "content": None, "tool_calls": [call]}])
-    assert message["content"] == ""
+    assert message["content"] == []
     assert message["tool_calls"][0]["function"] == {"name": "f", "arguments": handed}
     assert call["function"]["arguments"] is given  # type: ignore[index]
 
