@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 SCRIPT = """
-import json, os, sys
+import json, os, sys, threading
+threading.Thread(target=lambda: (os.read(int(sys.argv[1]), 1), os._exit(1)), daemon=True).start()
 sys.path[:] = [entry for entry in sys.path if entry]
 out = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
@@ -35,34 +38,43 @@ out.close()
 """
 
 
-def start(python: str, folder: Path, texts: Sequence[str]) -> subprocess.Popen[str]:
-    """Start the check; `finish` collects it. Raises OSError where that Python cannot be started."""
-    import os
+class Running:
+    """A check under way. It ends with this process, however that ends: the child watches a pipe that we hold open."""
 
-    process = subprocess.Popen(
-        [python, "-c", SCRIPT],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**os.environ, "USE_TORCH": "0", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
-    )
-    assert process.stdin is not None  # noqa: S101  (PIPE above)
-    process.stdin.write(json.dumps({"folder": str(folder), "texts": list(texts)}))
-    process.stdin.close()
-    process.stdin = None
-    return process
+    def __init__(self, python: str, folder: Path, texts: Sequence[str]) -> None:
+        watched, self._lifeline = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [python, "-c", SCRIPT, str(watched)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                env={**os.environ, "USE_TORCH": "0", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
+                pass_fds=[watched],
+            )
+        except OSError:
+            os.close(self._lifeline)
+            raise
+        finally:
+            os.close(watched)
+        stdin, self._process.stdin = self._process.stdin, None
+        if stdin is not None:
+            # A Python that dies at once says so by its exit status.
+            with contextlib.suppress(BrokenPipeError), stdin:
+                stdin.write(json.dumps({"folder": str(folder), "texts": list(texts)}))
 
-
-def finish(process: subprocess.Popen[str], seconds: float) -> dict[str, Any]:
-    """The check's answer; its `error` says what went wrong, a hang included."""
-    try:
-        text, _ = process.communicate(timeout=seconds)
-        answer: dict[str, Any] = json.loads(text)
-        return answer
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        return {"error": f"no tokenizer within {seconds:g} s"}
-    except ValueError:
-        return {"error": f"the Python ended with status {process.returncode} and no answer"}
+    def finish(self, seconds: float) -> dict[str, Any]:
+        """The check's answer; its `error` says what went wrong, a hang included."""
+        try:
+            text, _ = self._process.communicate(timeout=seconds)
+            answer: dict[str, Any] = json.loads(text)
+            return answer
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.communicate()
+            return {"error": f"no tokenizer within {seconds:g} s"}
+        except ValueError:
+            return {"error": f"the Python ended with status {self._process.returncode} and no answer"}
+        finally:
+            os.close(self._lifeline)

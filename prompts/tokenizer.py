@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import subprocess
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,7 +78,7 @@ class Tokenizer:
         self._tidies = bool(init_kwargs.get("clean_up_tokenization_spaces")) and type(backend.model).__name__ != "BPE"
         size = backend.get_vocab_size(with_added_tokens=True)
         self.toy = expected_size is not None and size < expected_size // 2
-        self._checks: dict[str, subprocess.Popen[str] | LoadCheck] = {}
+        self._checks: dict[str, loadcheck.Running | LoadCheck] = {}
 
     @functools.cached_property
     def vocab(self) -> Mapping[str, int]:
@@ -118,7 +117,7 @@ class Tokenizer:
     def start_check(self, python: str = sys.executable) -> None:
         """Start the load check in that Python, so that it runs while something else is done."""
         if python not in self._checks:
-            self._checks[python] = loadcheck.start(python, self.folder, CHECK_TEXTS)
+            self._checks[python] = loadcheck.Running(python, self.folder, CHECK_TEXTS)
 
     def check(self, python: str = sys.executable) -> LoadCheck:
         """What the transformers of that Python builds from the folder, held against `tokenizer.json`; run once each."""
@@ -126,7 +125,7 @@ class Tokenizer:
         running = self._checks[python]
         if isinstance(running, LoadCheck):
             return running
-        result = self._compare(loadcheck.finish(running, CHECK_SECONDS))
+        result = self._compare(running.finish(CHECK_SECONDS))
         self._checks[python] = result
         return result
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +251,41 @@ def test_the_load_check_agrees_with_the_shipped_tokenizer(folder: Path) -> None:
     assert (check.ok, check.ids_differ, check.text_lost) == (True, None, None)
     assert check.loader.startswith("transformers 5.")
     assert check.special_tokens == load_model(str(folder)).special_tokens
+
+
+@pytest.mark.parametrize("python", ["/bin/true", "/bin/false"])
+def test_a_python_that_gives_no_answer(folder: Path, python: str) -> None:
+    tokenizer = load_model(str(folder)).tokenizer
+    assert tokenizer is not None
+    error = tokenizer.check(python).error
+    assert error is not None
+    assert error.endswith("and no answer")
+
+
+def test_a_load_check_ends_with_the_process_that_started_it(folder: Path) -> None:
+    script = (
+        "import os, sys\n"
+        "from reasonctl.prompts.model import load_model\n"
+        "tokenizer = load_model(sys.argv[1]).tokenizer\n"
+        "tokenizer.start_check(sys.argv[2])\n"
+        "print(tokenizer._checks[sys.argv[2]]._process.pid, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    # A Python whose transformers never comes to an end.
+    stuck = folder / "python"
+    (folder / "transformers.py").write_text("while True: pass\n")
+    stuck.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}" exec "{sys.executable}" "$@"\n')
+    stuck.chmod(0o755)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script, str(folder), str(stuck)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    handle = os.pidfd_open(int(parent.stdout.readline()))
+    parent.kill()
+    parent.communicate()
+    ended, _, _ = select.select([handle], [], [], 60)
+    os.close(handle)
+    assert ended
 
 
 def test_the_load_check_says_why_there_is_nothing_to_compare(folder: Path) -> None:
