@@ -43,7 +43,7 @@ def checking(command: Callable[..., Report]) -> Callable[..., None]:
         for parameter in inspect.signature(command).parameters.values()
         if parameter.name != "options"
     ]
-    common = list(inspect.signature(_common, eval_str=True).parameters.values())
+    common = _common_parameters()
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
@@ -52,13 +52,18 @@ def checking(command: Callable[..., Report]) -> Callable[..., None]:
         formats.write(report, options.outputs, verbose=options.verbose, quiet=options.quiet)
         raise typer.Exit(report.exit_code)
 
-    everything = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own + common]
+    everything = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *common)]
     run.__signature__ = inspect.Signature(everything)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in everything}
     return run
 
 
 Group = "Report and exit code"
+
+
+@functools.cache
+def _common_parameters() -> tuple[inspect.Parameter, ...]:
+    return tuple(inspect.signature(_common, eval_str=True).parameters.values())
 
 
 def _common(
