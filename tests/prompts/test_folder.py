@@ -126,6 +126,18 @@ def test_flags_and_tokens_that_only_the_configuration_has(folder: Path) -> None:
     assert "<|extra|>" not in before.vocab
 
 
+def test_a_named_special_token_is_special_whatever_the_files_flag(folder: Path) -> None:
+    data = json.loads((folder / "tokenizer.json").read_text())
+    (entry,) = [token for token in data["added_tokens"] if token["content"] == "<|im_end|>"]
+    entry["special"] = False
+    (folder / "tokenizer.json").write_text(json.dumps(data))
+    edit(folder / "tokenizer_config.json", added_tokens_decoder=None)
+    tokenizer = load_model(str(folder)).tokenizer
+    assert tokenizer is not None
+    assert entry["id"] in tokenizer.special_ids
+    assert tokenizer.decode([entry["id"]], skip_special_tokens=True) == ""
+
+
 def test_the_eos_ids_of_generation_config_and_config(folder: Path) -> None:
     own = load_model(str(folder))
     assert own.tokenizer is not None
