@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -49,6 +48,8 @@ class Finding:
     @property
     def fingerprint(self) -> str:
         """16 hex digits that stay the same when lines move, wording changes or the tool gets a new version."""
+        import hashlib  # loads OpenSSL: not for `--help`
+
         path = self.location.path if self.location else None
         key = json.dumps([self.rule, path, dict(self.subject)], sort_keys=True)
         return hashlib.sha256(key.encode()).hexdigest()[:16]

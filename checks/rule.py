@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, TypeVar
@@ -83,6 +82,8 @@ def all_rules() -> Mapping[str, type[Rule]]:
 
 def rules_digest() -> str:
     """`sha256:...` over ids, slugs and severities: two reports with one digest were judged by the same catalogue."""
+    import hashlib  # loads OpenSSL: not for `--help`
+
     rows = [[rule.id, rule.slug, rule.severity] for rule in all_rules().values()]
     return "sha256:" + hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from typing import Any, NoReturn
 
 import typer
@@ -69,12 +68,12 @@ def main() -> None:
         _refuse(error)
     except ReasonctlError as error:
         if debug:
-            traceback.print_exc()
+            sys.excepthook(*sys.exc_info())
         typer.echo(f"reasonctl: {error}", err=True)
         sys.exit(error.exit_code)
     except Exception as error:
         if debug:
-            traceback.print_exc()
+            sys.excepthook(*sys.exc_info())
         text = " ".join(f"{type(error).__name__}: {error}".split())
         typer.echo(f"reasonctl: internal error, {text}; --debug shows where", err=True)
         sys.exit(3)

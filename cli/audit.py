@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from ..parsers.target import NEWEST, Target
 from .options import CheckOptions, checking
 
 if TYPE_CHECKING:
@@ -127,11 +126,10 @@ def _audited(
     given: bool,
 ) -> AuditFacts:
     from ..checks.audit import audit as gather
+    from ..parsers.target import Target
     from ..prompts.model import load_model
 
-    target = options.target or (command.target if command is not None else None) or Target()
-    if command is not None and command.product == "slimserve" and options.target is None and command.target is None:
-        target = Target("slimserve")
+    target = options.target or (command.judged_as if command is not None else Target())
     named = source if source is not None else command.model if command is not None else None
     if command is None or given:
         model: Model | None = load_model(named or "", chat_template=chat_template)
@@ -224,6 +222,7 @@ def _report(audited: Sequence[AuditFacts], options: CheckOptions) -> Report:
     from ..checks.audit import coverage, findings
     from ..checks.audit_json import facts_json
     from ..checks.report import make_report
+    from ..parsers.target import BUILTIN_ENGINE
 
     targets = list(dict.fromkeys(str(facts.target) for facts in audited))
     parts = [facts_json(facts) for facts in audited]
@@ -236,7 +235,7 @@ def _report(audited: Sequence[AuditFacts], options: CheckOptions) -> Report:
     return make_report(
         "audit",
         target=targets[0],
-        engine={"kind": "builtin", "models": f"vllm=={NEWEST}"},
+        engine=BUILTIN_ENGINE,
         facts=shown,
         findings=[finding for facts in audited for finding in findings(facts)],
         coverage=[row if not several else _in(facts, row) for facts in audited for row in coverage(facts)],

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -15,9 +15,11 @@ from ..checks.finding import CONFIDENCES, SEVERITIES
 from ..checks.report import Policy, Report
 from ..checks.rule import matching_rules
 from ..errors import InputError
-from ..parsers.target import Target, parse_target
 from ..reports import formats
 from .paths import report_base, with_relative_paths
+
+if TYPE_CHECKING:
+    from ..parsers.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ def _common(
         bool, typer.Option("--debug", rich_help_panel=Group, help="A traceback where something fails.")
     ] = False,
 ) -> CheckOptions:
+    from ..parsers.target import parse_target
+
     policy = Policy(
         fail_on=_one_of("--fail-on", fail_on, (*SEVERITIES, "never")),
         min_confidence=_one_of("--min-confidence", min_confidence, CONFIDENCES),

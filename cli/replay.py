@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from ..parsers.target import NEWEST, Target
 from .options import CheckOptions, checking
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from ..checks.finding import Coverage, Finding
     from ..checks.report import Report
+    from ..parsers.target import Target
     from ..serve.command import ServeCommand
     from ..traces.context import Setting
     from ..traces.pool import Lost
@@ -67,10 +67,11 @@ def replay(
     options: CheckOptions,
 ) -> Report:
     """Put recorded outputs to reasoning parsers, in full and streamed, and say which of them explain the recording."""
+    from ..parsers.target import Target
     from ..traces.pool import replay_all
 
     server = _server(serve)
-    target = options.target or (server.target if server is not None else None) or _product(server)
+    target = options.target or (server.judged_as if server is not None else Target())
     setting = _setting(server, model, chat_template, chat_template_kwargs, request)
     plan = _plan(parser or [], server, target, chunking)
     gathered = _Gathered(plan, setting, served_known=server is not None, model_said=_model_said(server, model, setting))
@@ -90,10 +91,6 @@ def _server(serve: str | None) -> ServeCommand | None:
     if len(servers) != 1:
         raise InputError(f"{len(servers)} servers in it, where one served the traces", source=serve)
     return servers[0]
-
-
-def _product(server: ServeCommand | None) -> Target:
-    return Target("slimserve") if server is not None and server.product == "slimserve" else Target()
 
 
 def _setting(
@@ -240,6 +237,7 @@ class _Gathered:
 
     def report(self, options: CheckOptions) -> Report:
         from ..checks.report import make_report
+        from ..parsers.target import BUILTIN_ENGINE
 
         order = ("assumed", "trace", "model")
         facts = {
@@ -255,7 +253,7 @@ class _Gathered:
         return make_report(
             "replay",
             target=str(self._plan.target),
-            engine={"kind": "builtin", "models": f"vllm=={NEWEST}"},
+            engine=BUILTIN_ENGINE,
             facts=facts,
             findings=self._findings,
             coverage=list(self._coverage()),

@@ -12,13 +12,13 @@ from ..budgets.dialects import DIALECTS, EFFORTS, Dialect, choose_dialect, near_
 from ..checks.finding import Coverage
 from ..checks.report import Report, make_report
 from ..errors import InputError
-from ..parsers.target import NEWEST, Target
 from .options import CheckOptions, checking
 
 if TYPE_CHECKING:
     from ..budgets.config import Config
     from ..budgets.facts import BudgetFacts
     from ..budgets.template import TemplateFacts
+    from ..parsers.target import Target
 
 KWARGS = "default-chat-template-kwargs"
 
@@ -70,6 +70,7 @@ def validate_config(
     from ..budgets.config import read_config, read_requests
     from ..budgets.facts import gather
     from ..checks.bud import check_budget
+    from ..parsers.target import BUILTIN_ENGINE, Target
 
     efforts = _efforts(effort)
     if config == requests == "-":
@@ -101,7 +102,7 @@ def validate_config(
     return make_report(
         "validate-config",
         target=str(target),
-        engine={"kind": "builtin", "models": f"vllm=={NEWEST}"},
+        engine=BUILTIN_ENGINE,
         facts=facts.as_json(),
         findings=check_budget(facts),
         coverage=[*_coverage(facts), *template_coverage],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from ..errors import InputError
@@ -12,6 +14,9 @@ NEWEST = "0.33.0"
 """The newest vLLM whose parsers this release models."""
 EXACT = ("0.33.0", "0.32.0")
 """The vLLM versions the parser models are held identical to; others are judged by the models of NEWEST."""
+
+BUILTIN_ENGINE: Mapping[str, str] = MappingProxyType({"kind": "builtin", "models": f"vllm=={NEWEST}"})
+"""How a report names the parser models of this package (`engine` of `reasonctl.report/1`)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

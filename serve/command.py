@@ -52,6 +52,11 @@ class ServeCommand:
     target: Target | None = None
     name: str = "vllm"
 
+    @property
+    def judged_as(self) -> Target:
+        """The target it is judged by where nobody names one: its own evidence, else the newest of its product."""
+        return self.target or Target(self.product)
+
     def text(self, flag: str) -> str | None:
         """The flag's value, None without the flag. Raises InputError where only a running shell would know it."""
         found = self.flags.get(flag)
