@@ -21,7 +21,7 @@ def test_the_text_the_template_follows() -> None:
     assert last_text({"messages": [{"role": "user", "content": parts}]}) == "b"
     assert last_text({}) == ""
     assert messages_of({"messages": ["nonsense", {"role": "user", "content": None}]}) == [
-        {"role": "user", "content": ""}
+        {"role": "user", "content": []}
     ]
     assert messages_of({"messages": "nonsense"}) == []
 
