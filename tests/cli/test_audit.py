@@ -12,21 +12,8 @@ from typing import Any
 
 import pytest
 
-from reasonctl.cli import main
-
+COMMAND = "audit"
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["reasonctl", "audit", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 def as_json(run: Run, *arguments: str) -> tuple[int, dict[str, Any]]:

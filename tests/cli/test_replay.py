@@ -15,26 +15,14 @@ from typing import Any
 
 import pytest
 
-from reasonctl.cli import main
 from reasonctl.fixtures import ROOT
 
+COMMAND = "replay"
 Run = Callable[..., tuple[int, str, str]]
 OPEN_TRACES = str(ROOT / "traces" / "qwen3-open.jsonl")
 LEAKED = str(ROOT / "traces" / "leaked-marker.sse")
 TEMPLATE = str(ROOT / "models" / "qwen3-thinking" / "chat_template.jinja")
 CLOSED = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["reasonctl", "replay", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        captured = capsys.readouterr()
-        return int(stop.value.code or 0), captured.out, captured.err
-
-    return call
 
 
 def as_json(run: Run, *arguments: str) -> tuple[int, dict[str, Any]]:
