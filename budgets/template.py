@@ -77,7 +77,7 @@ def template_facts(survey: Survey, command: ServeCommand | None) -> TemplateFact
     """The facts of a surveyed model; None where it has no template to ask."""
     model = survey.model
     plain = survey.get("single_turn", {})
-    if model.template is None or plain is None:
+    if plain is None:
         return None
     groups: dict[str, int] = {}
     prompts: dict[str | None, EffortPrompt] = {}
@@ -86,7 +86,9 @@ def template_facts(survey: Survey, command: ServeCommand | None) -> TemplateFact
         seen = tried or plain
         group = groups.setdefault(seen.prompt, len(groups)) if seen.prompt is not None else None
         prompts[effort] = EffortPrompt(effort, seen.state, group, seen.error, seen.error_line)
-    origin = str(model.template.path) if model.template.path is not None else model.template.origin
+    origin = str(model.path or model.source)
+    if model.template is not None:
+        origin = str(model.template.path) if model.template.path is not None else model.template.origin
     return TemplateFacts(model.source, origin, "reasoning_effort" in survey.reads, prompts, _markers(survey, command))
 
 

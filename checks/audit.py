@@ -162,7 +162,7 @@ def _with_parsers(facts: AuditFacts, model: Model) -> AuditFacts:
         hides=bool(skips) and any(marker.special for marker in markers),
         target=facts.target,
     )
-    text = model.template.text if model.template is not None else ""
+    text = model.prompt_text
     candidates = ranked([bench.candidate(name) for name in names(facts.target)], facts.named, text)
     return replace(
         facts,
@@ -210,7 +210,7 @@ def _names_in(model: Model) -> str:
 
 def _call(model: Model, named: Sequence[str]) -> str | None:
     """How this model opens a tool call: the first tool marker of its own parser, or of any, that the template holds."""
-    text = model.template.text if model.template is not None else ""
+    text = model.prompt_text
     rows = [ROWS[name] for name in (*named, *ROWS)]
     marker = next(
         (marker for row in rows for marker in (*row.implicit_ends, *row.tool_markers) if marker in text), None
@@ -278,7 +278,7 @@ def _markers(thinking: Thinking, tokenizer: Vocabulary | None) -> Iterable[Marke
 def _prompt_problem(model: Model, rendered: Survey) -> str | None:
     if model.code_prompt is not None:
         return f"built by code: not evaluated ({model.code_prompt})"
-    if model.template is None:
+    if model.template is None and model.coded is None:
         return "the model has no chat template"
     return None if rendered.states else "nothing was rendered"
 
@@ -308,6 +308,8 @@ def _template_line(template: Template, thinking: Thinking) -> int:
 
 
 def _template_row(facts: AuditFacts, model: Model | None) -> Coverage:
+    if model is not None and model.coded is not None:
+        return Coverage("template", "absent", f"no template has a say: {model.coded.by} builds the prompts")
     if model is None or model.template is None:
         return Coverage("template", "skipped", facts.prompt_problem)
     unseen = [s for s in facts.survey.states if s.error_kind == "unseen"] if facts.survey is not None else []

@@ -63,6 +63,8 @@ def _notes(facts: AuditFacts) -> list[str]:
     notes = []
     if facts.prompt_problem is not None:
         notes.append(f"prompt state not evaluated: {facts.prompt_problem.removesuffix(': not evaluated')}")
+    if facts.survey is not None and facts.survey.model.coded is not None:
+        notes.append(f"{facts.survey.model.coded.by} builds the prompts: no template has a say")
     if facts.survey is not None and facts.survey.states and not facts.thinks:
         notes.append("the template knows nothing of thinking: this model needs no reasoning parser")
     if facts.thinking.harmony:

@@ -48,8 +48,7 @@ def read_thinking(survey: Survey, rows: Iterable[ParserRow]) -> Thinking:
         rows: the parser table; its phrases (granite's) are markers of an output too, though of no prompt state.
     """
     model = survey.model
-    used = (model.template_for(tools=False), model.template_for(tools=True))
-    text = "\n".join(dict.fromkeys(template.text for template in used if template is not None))
+    text = model.prompt_text
     generates = not _NO_CHAT.search(" ".join((model.source, model.model_type or "", *model.architectures)))
     if is_harmony(model):
         return Thinking(mentioned=True, harmony=True, generates=generates)

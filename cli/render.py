@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,7 +50,7 @@ def render(
         request_kwargs=request.get("chat_template_kwargs"), reasoning_effort=request.get("reasoning_effort")
     )
     loaded = load_model(model)
-    result, probed = _render(loaded, as_handed_over(request["messages"]), request.get("tools"), kwargs)
+    result, probed = _render(loaded, as_handed_over(request["messages"]), request, kwargs)
     if result.text is None:
         error = result.error
         template = loaded.template_for(tools=bool(request.get("tools")))
@@ -61,33 +61,41 @@ def render(
             line=error.line if error else None,
         )
     _show(result.text)
-    typer.echo(_state_line(loaded, probed or result.text, is_probed=probed is not None), err=True)
+    typer.echo(_state_line(loaded, probed or result, is_probed=probed is not None), err=True)
 
 
 def _render(
     model: Model,
     messages: list[dict[str, Any]],
-    tools: Sequence[Mapping[str, Any]] | None,
+    request: Mapping[str, Any],
     kwargs: Mapping[str, Any],
-) -> tuple[Rendered, str | None]:
+) -> tuple[Rendered, Rendered | None]:
     """The prompt, and the same prompt with a sentinel at the end of the last message's text (None where that fails)."""
-    from ..prompts.render import Renderer, RenderRequest
-    from ..prompts.survey import special_tokens
+    from ..prompts.render import RenderRequest
+    from ..prompts.rendering import renderers
 
-    template = model.template_for(tools=bool(tools))
     if model.code_prompt is not None:
         raise InputError(f"its prompts are built by code: {model.code_prompt}", source=model.source)
-    if template is None:
+    tools = request.get("tools") or None
+    opened = renderers(model)
+    renderer = opened.get(tools is not None)
+    if renderer is None:
         named = ", ".join(sorted({other.name for other in model.templates}))
         raise InputError(
             f"has no default chat template, only {named}" if named else "has no chat template", source=model.source
         )
     marked = _with_sentinel(messages)
-    with Renderer(template, special_tokens=special_tokens(model)) as renderer:
+    reaching = renderer.reaching(
+        kwargs, effort=request.get("reasoning_effort"), own=request.get("chat_template_kwargs")
+    )
+    try:
         plain, probe = renderer.render_all(
-            [RenderRequest(each, tools=tools or None, kwargs=kwargs) for each in (messages, marked or messages)]
+            [RenderRequest(each, tools=tools, kwargs=reaching) for each in (messages, marked or messages)]
         )
-    return plain, probe.text if marked else None
+    finally:
+        for each in opened.values():
+            each.close()
+    return plain, probe if marked and probe.text is not None else None
 
 
 def _with_sentinel(messages: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
@@ -104,17 +112,19 @@ def _with_sentinel(messages: list[dict[str, Any]]) -> list[dict[str, Any]] | Non
     return [*messages[:-1], {**messages[-1], "content": marked}]
 
 
-def _state_line(model: Model, prompt: str, *, is_probed: bool) -> str:
+def _state_line(model: Model, rendered: Rendered, *, is_probed: bool) -> str:
     """One line on the state, for stderr."""
     from ..prompts.conversations import SENTINEL
     from ..prompts.state import prompt_state, region_start
 
-    read: State = prompt_state(prompt, region_start(prompt, SENTINEL) if is_probed else 0)
+    prompt = rendered.text or ""
+    start = region_start(prompt, SENTINEL) if is_probed else 0
+    read: State = prompt_state(prompt, start, ends=rendered.ends)
     parts = [f"state {read.state}"]
     if read.marker is not None and read.marker_end is not None:
         parts.append(f"last marker {read.marker}")
         if read.state == "open" and model.tokenizer is not None:
-            _, ends = model.tokenizer.encode_with_ends(prompt)
+            ends = rendered.ends or model.tokenizer.encode_with_ends(prompt)[1]
             after = sum(end > read.marker_end for end in ends)
             parts.append(f"{after} token{'' if after == 1 else 's'} after it")
     parts.append(f"prompt ends {json.dumps(read.tail, ensure_ascii=False)}")

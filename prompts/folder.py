@@ -10,31 +10,16 @@ from typing import Any
 
 from ..errors import InputError
 from ..fixtures import model_path
+from . import coded
 from . import tokenizer as tokenizers_room
+from .coded import CodedPrompts
+from .cut import CodedTokenizer
 from .model import LONE_TEMPLATE_TOKENS, Kind, Model, Template
 
 TEMPLATE_FILE = "chat_template.jinja"
 NAMED_TEMPLATES = "additional_chat_templates"
 CONFIG_FILE = "tokenizer_config.json"
 SPECIAL_TOKEN_NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
-
-_RENDERED_BY_CODE = {
-    "DeepseekV32ForCausalLM": "vLLM renders DeepSeek-V3.2 with its own encoder",
-    "DeepseekV4ForCausalLM": "vLLM renders DeepSeek-V4 with its own encoder",
-    "DeepseekV4ForConditionalGeneration": "vLLM renders DeepSeek-V4 with its own encoder",
-    "DeepseekV41ForCausalLM": "vLLM renders DeepSeek-V4.1 with its own encoder",
-    "KimiK3ForConditionalGeneration": "vLLM renders Kimi-K3 with its own encoder",
-    "InklingForCausalLM": "vLLM renders Inkling with its own encoder",
-    "InklingForConditionalGeneration": "vLLM renders Inkling with its own encoder",
-}
-"""Architectures whose template, if any, has no say. Source: vLLM 0.33.0, config/model.py, default tokenizer modes."""
-
-_CODE_BY_TYPE = {
-    "deepseek_v32": "DeepseekV32ForCausalLM",
-    "deepseek_v4": "DeepseekV4ForCausalLM",
-    "deepseek_v41": "DeepseekV41ForCausalLM",
-    "kimi_k3": "KimiK3ForConditionalGeneration",
-}
 
 
 def read_folder(path: Path, *, source: str, kind: Kind = "folder") -> Model:
@@ -50,15 +35,21 @@ def read_folder(path: Path, *, source: str, kind: Kind = "folder") -> Model:
     legacy_tokens = _optional_json(path / "special_tokens_map.json", unreadable)
     templates = _templates(path, tokenizer_config)
     default = _default(templates)
-    if not (config or tokenizer_config or templates or tokenizers_room.vocabulary_files(path)):
+    found = coded.find(path, config, has_template=default is not None)
+    if not (config or tokenizer_config or templates or found or tokenizers_room.vocabulary_files(path)):
         raise InputError(
             "holds no model files (config.json, tokenizer.json, tokenizer_config.json, chat_template.jinja)",
             source=source,
             mend="give the folder of a Hugging Face snapshot",
         )
     special_tokens = _special_tokens(tokenizer_config, legacy_tokens)
-    loaded, problem = tokenizers_room.load(
+    by_code = found if isinstance(found, CodedPrompts) else None
+    if by_code is not None:
+        default = None
+        special_tokens = {**by_code.special_tokens, **special_tokens}
+    loaded, problem = _tokenizer(
         path,
+        by_code,
         tokenizer_config=tokenizer_config,
         special_tokens=special_tokens,
         chat_template=default.text if default else None,
@@ -74,7 +65,8 @@ def read_folder(path: Path, *, source: str, kind: Kind = "folder") -> Model:
         templates=tuple(templates),
         tokenizer=loaded,
         tokenizer_problem=problem,
-        code_prompt=_code_prompt(path, config, default),
+        code_prompt=found if isinstance(found, str) else None,
+        coded=by_code,
         generation_config=generation,
         tokenizer_config=tokenizer_config,
         special_tokens=special_tokens,
@@ -122,9 +114,12 @@ def read_lone_file(path: Path, *, source: str) -> Model:
 
 
 def with_template(model: Model, path: Path) -> Model:
-    """The model as `--chat-template` makes it: the file's template stands in for all of its own."""
+    """The model as `--chat-template` makes it: the file's template stands in for all of its own.
+
+    Code that builds prompts looks at no template, a given one included.
+    """
     template = Template(read_text(path), origin=path.name, path=path)
-    return dataclasses.replace(model, template=template, templates=(template,))
+    return dataclasses.replace(model, template=None if model.coded else template, templates=(template,))
 
 
 def read_text(path: Path) -> str:
@@ -199,8 +194,18 @@ def _special_tokens(config: Mapping[str, Any], legacy: Mapping[str, Any]) -> dic
     return tokens
 
 
+def _tokenizer(
+    path: Path, by_code: CodedPrompts | None, **known: Any
+) -> tuple[tokenizers_room.Tokenizer | CodedTokenizer | None, str | None]:
+    """The tokenizer that the server cuts outputs with, or None and what is wrong."""
+    if by_code is not None and by_code.cuts_outputs:
+        return by_code.tokenizer, None
+    loaded, problem = tokenizers_room.load(path, **known)
+    return (by_code.tokenizer, None) if loaded is None and by_code is not None else (loaded, problem)
+
+
 def _eos_ids(
-    loaded: tokenizers_room.Tokenizer | None,
+    loaded: tokenizers_room.Tokenizer | CodedTokenizer | None,
     special_tokens: Mapping[str, str],
     generation: Mapping[str, Any],
     config: Mapping[str, Any],
@@ -218,22 +223,6 @@ def _text_config(config: Mapping[str, Any], key: str) -> Any:
     """A value of config.json; multimodal models keep it under `text_config`."""
     inner = config.get("text_config")
     return config.get(key, inner.get(key) if isinstance(inner, dict) else None)
-
-
-def _code_prompt(path: Path, config: Mapping[str, Any], default: Template | None) -> str | None:
-    """Why no template decides this model's prompts, None where one does."""
-    architectures = list(config.get("architectures") or ()) or [_CODE_BY_TYPE.get(str(config.get("model_type")), "")]
-    for architecture in architectures:
-        if architecture in _RENDERED_BY_CODE:
-            return _RENDERED_BY_CODE[architecture]
-    mistral = (path / "tekken.json").is_file() or any(path.glob("tokenizer.model.v*"))
-    # vLLM takes mistral-common where the repository also has Mistral's own weight files; params.json goes with those.
-    own_format = (path / "params.json").is_file() or any(path.glob("consolidated*.safetensors"))
-    if mistral and (own_format or default is None):
-        return "mistral-common renders this model (tekken.json)"
-    if config.get("model_type") == "gpt_oss" and default is None:
-        return "openai-harmony renders gpt-oss, and the folder has no template that repeats it"
-    return None
 
 
 def _optional_json(path: Path, unreadable: list[tuple[str, str]]) -> dict[str, Any]:

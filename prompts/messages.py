@@ -20,6 +20,33 @@ def as_handed_over(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]
     return [_one(message) for message in messages]
 
 
+def as_sent(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Messages that were handed over as the client sent them, which prompts built by code are made of.
+
+    Reasoning under its one name, arguments as text, no content instead of an empty list.
+    Source: vLLM 0.33.0, entrypoints/openai/chat_completion/protocol.py, the validators of messages.
+    """
+    return [_sent(message) for message in messages]
+
+
+def _sent(message: Mapping[str, Any]) -> dict[str, Any]:
+    sent = {key: value for key, value in message.items() if key != "reasoning_content" and value is not None}
+    if not message.get("content") and not isinstance(message.get("content"), str):
+        sent.pop("content", None)
+    if message.get("tool_calls"):
+        sent["tool_calls"] = [_sent_call(call) for call in message["tool_calls"]]
+    return sent
+
+
+def _sent_call(call: Any) -> Any:
+    if not isinstance(call, Mapping) or not isinstance(call.get("function"), Mapping):
+        return call
+    function = dict(call["function"])
+    if isinstance(function.get("arguments"), Mapping):
+        function["arguments"] = json.dumps(function["arguments"], ensure_ascii=False)
+    return {**call, "function": function}
+
+
 def _one(message: Mapping[str, Any]) -> dict[str, Any]:
     role = message.get("role")
     content = message.get("content")

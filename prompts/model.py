@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    from .coded import CodedPrompts
+    from .cut import CodedTokenizer
     from .tokenizer import Tokenizer
 
 Kind = Literal["folder", "hub", "template", "tokenizer_config", "fixture"]
@@ -40,9 +42,10 @@ class Model:
     """What was found under one `--model` value; a part that is missing is None and never guessed.
 
     `template` is the one a plain request is rendered with, `templates` holds all that were found (named ones, and the
-    copy that a `chat_template.jinja` hides). `tokenizer_problem` says why there is no usable tokenizer. `code_prompt`
-    says why no template has a say: the server builds this model's prompts by code. `unreadable` lists (file, reason) of
-    broken files that the rest was read without. `revision` is the commit that a hub id resolved to.
+    copy that a `chat_template.jinja` hides). `tokenizer_problem` says why there is no usable tokenizer. Of a model
+    whose prompts the server builds by code, so that no template has a say, either `coded` builds them here too (then
+    `template` is None), or `code_prompt` says whose code it is and why it is not evaluated. `unreadable` lists (file,
+    reason) of broken files that the rest was read without. `revision` is the commit that a hub id resolved to.
     """
 
     source: str
@@ -52,15 +55,24 @@ class Model:
     architectures: tuple[str, ...] = ()
     template: Template | None = None
     templates: tuple[Template, ...] = ()
-    tokenizer: Tokenizer | None = None
+    tokenizer: Tokenizer | CodedTokenizer | None = None
     tokenizer_problem: str | None = None
     code_prompt: str | None = None
+    coded: CodedPrompts | None = None
     generation_config: Mapping[str, Any] = field(default_factory=dict)
     tokenizer_config: Mapping[str, Any] = field(default_factory=dict)
     special_tokens: Mapping[str, str] = field(default_factory=dict)
     eos_ids: frozenset[int] = frozenset()
     unreadable: tuple[tuple[str, str], ...] = ()
     revision: str | None = None
+
+    @property
+    def prompt_text(self) -> str:
+        """All that the prompts' maker writes of its own: its templates' text, or the markers that code has."""
+        if self.coded is not None:
+            return self.coded.text
+        used = (self.template_for(tools=False), self.template_for(tools=True))
+        return "\n".join(dict.fromkeys(template.text for template in used if template is not None))
 
     def template_for(self, *, tools: bool) -> Template | None:
         """The template a request uses: `tool_use`, if the model has one and the request offers tools, else the default.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self
 
+from .kwargs import template_kwargs
 from .model import LONE_TEMPLATE_TOKENS, Template
 from .sandbox import Limits, Worker, WorkerGoneError
 
@@ -41,7 +42,8 @@ class RenderError:
 
     `kind`: the template `raised`; the sandbox `refused` what it tried; it ran into `timeout`, `memory` or `output`; its
     process `crashed`; or it was `unseen`, because an earlier rendering of this template had to be ended. `line` is the
-    template's, from 1. `by_template`: it called `raise_exception`, so it refuses on purpose.
+    template's, from 1. `by_template`: it called `raise_exception`, so it refuses on purpose, as does the code that
+    builds prompts where it raises an error of its own for the client.
     """
 
     kind: ErrorKind
@@ -52,10 +54,15 @@ class RenderError:
 
 @dataclass(frozen=True)
 class Rendered:
-    """Exactly one of the two is set."""
+    """Exactly one of text and error is set.
+
+    A prompt built by code is ids: `token_ids`, and `ends`, the character of `text` at which each of them ends.
+    """
 
     text: str | None
     error: RenderError | None = None
+    token_ids: tuple[int, ...] | None = None
+    ends: tuple[int, ...] | None = None
 
 
 class Renderer:
@@ -87,6 +94,21 @@ class Renderer:
         self._worker = Worker(limits)
         self._ended = False
         self._read()
+
+    @property
+    def text(self) -> str:
+        """The template's text."""
+        return self.template.text
+
+    def reaching(self, effective: Mapping[str, Any], *, effort: Any, own: Collection[str] | None) -> dict[str, Any]:
+        """What of a request's kwargs the template gets to see: the names it declares.
+
+        Args:
+            effective: the effective kwargs.
+            effort: the request field `reasoning_effort`, which only code tells from a kwarg of that name.
+            own: names in the request's own chat_template_kwargs, None where it has none.
+        """
+        return template_kwargs(effective, self.declared)
 
     def render(self, request: RenderRequest) -> Rendered:
         """The prompt, or why there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import re
 from collections.abc import Sequence
@@ -29,12 +30,20 @@ class State:
     tail: str
 
 
-def prompt_state(prompt: str, region_start: int, markers: Sequence[MarkerPair] = STATE_MARKERS) -> State:
-    """The state a prompt leaves the model in, by the markers from character `region_start` on."""
+def prompt_state(
+    prompt: str, region_start: int, markers: Sequence[MarkerPair] = STATE_MARKERS, *, ends: Sequence[int] | None = None
+) -> State:
+    """The state a prompt leaves the model in, by the markers from character `region_start` on.
+
+    `ends`, for a prompt built by code: where its tokens end. There text that looks like a marker is none: only a
+    whole token is, because such code writes its markers as tokens and cuts the text of messages without them.
+    """
     pattern, starts = _pattern(tuple(markers))
     opened: re.Match[str] | None = None
     last: re.Match[str] | None = None
     for match in pattern.finditer(prompt, region_start):
+        if ends is not None and not _is_token(match, ends):
+            continue
         if match[0] in starts:
             opened = match
         last = match
@@ -49,6 +58,11 @@ def region_start(prompt: str, sentinel: str) -> int:
     """The character behind the last message's own text, which ends with `sentinel`; 0 where the template dropped it."""
     at = prompt.rfind(sentinel)
     return 0 if at < 0 else at + len(sentinel)
+
+
+def _is_token(match: re.Match[str], ends: Sequence[int]) -> bool:
+    at = bisect.bisect_left(ends, match.end())
+    return at < len(ends) and ends[at] == match.end() and (ends[at - 1] if at else 0) == match.start()
 
 
 @functools.lru_cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,9 +10,10 @@ from typing import Any
 from ..parsers.markers import STATE_MARKERS, MarkerPair
 from ..parsers.target import Target
 from .conversations import SENTINEL, Conversation, conversations
-from .kwargs import EFFORTS, template_kwargs, variant_kwargs
-from .model import Model, Template
-from .render import Limits, Rendered, Renderer, RenderError, RenderRequest
+from .kwargs import EFFORTS, variant_kwargs
+from .model import Model
+from .render import Limits, Rendered, RenderError, RenderRequest
+from .rendering import PromptRenderer, renderers, special_tokens
 from .state import prompt_state, region_start
 
 SWITCHES: tuple[tuple[str, Any, Any], ...] = (("enable_thinking", False, True), ("thinking", False, True))
@@ -68,7 +68,8 @@ class Survey:
 
     `reads` are the kwargs its template reads, `compared` the values it compares them with. `switches` are (kwarg, off
     value, on value) of the thinking switches the template reads. `markers` is the pair that stands in the user's text
-    of the marker conversations. No states: the model has no template, or its prompts are built by code.
+    of the marker conversations. No states: the model has no template, or its prompts are built by code that is not
+    evaluated.
     """
 
     model: Model
@@ -101,22 +102,21 @@ def survey(
     """Render every conversation under every variant and read the states.
 
     Args:
-        model: without a template, or with prompts built by code, the survey has no states.
+        model: without a template, or with prompts built by code that is not evaluated, the survey has no states.
         target: the server whose way of deriving kwargs holds; all modelled ones share vLLM 0.33.0's.
         default_kwargs: the server's `--default-chat-template-kwargs`.
         effort_map: the server's `--reasoning-effort-map`.
         extra_variants: variants that real requests use, tried too.
         parser_moves: what a parser makes of effective kwargs; an effort that moves only the parser stays a variant.
         user_markers: the markers a user types and a continued message starts with; by default the first that the
-            template itself writes.
+            template (or the code in its place) writes.
         limits: what rendering may use.
     """
-    template = model.template
-    if template is None or model.code_prompt is not None:
+    if model.code_prompt is not None or (model.template is None and model.coded is None):
         return Survey(model)
-    markers = user_markers or _markers_of(template)
+    markers = user_markers or _markers_of(model.template.text if model.template is not None else model.prompt_text)
     sentinel = SENTINEL
-    while any(sentinel in other.text for other in (template, *model.templates)):
+    while any(sentinel in text for text in (model.prompt_text, *(other.text for other in model.templates))):
         sentinel += "x"
     run = _Run(model, conversations(markers.start, markers.end, sentinel), sentinel, default_kwargs, effort_map, limits)
     try:
@@ -137,16 +137,6 @@ def survey(
         switches=_switches(run.reads, run.compared),
         markers=markers,
     )
-
-
-def special_tokens(model: Model) -> Mapping[str, str]:
-    """The special tokens a template renders with; the tokenizer's class is asked only for one that no file names."""
-    texts = [template.text for template in (model.template, *model.templates) if template is not None]
-    read = {name for text in texts for name in re.findall(r"\b(?:bos|eos|pad|unk|sep|cls|mask)_token\b", text)}
-    if model.tokenizer is None or not (read - model.special_tokens.keys() - model.tokenizer_config.keys()):
-        return model.special_tokens
-    built = model.tokenizer.check()
-    return {**(built.special_tokens or {}), **model.special_tokens}
 
 
 def same_variant(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
@@ -171,53 +161,41 @@ class _Run:
         self._sentinel = sentinel
         self._default_kwargs = default_kwargs
         self._effort_map = effort_map
-        tokens = special_tokens(model)
-        self._renderers: dict[str, Renderer] = {}
-        try:
-            for tools in (False, True):
-                template = model.template_for(tools=tools)
-                if template is not None and template.sha256 not in self._renderers:
-                    renderer = Renderer(template, special_tokens=tokens, limits=limits)
-                    self._renderers[template.sha256] = renderer
-        except BaseException:
-            self.close()
-            raise
-        self.reads = frozenset().union(*(renderer.reads for renderer in self._renderers.values()))
+        self._renderers = renderers(model, limits=limits)
+        self._distinct = tuple(dict.fromkeys(self._renderers.values()))
+        self.reads: frozenset[str] = frozenset().union(*(renderer.reads for renderer in self._distinct))
         self.compared: dict[str, tuple[Any, ...]] = {}
-        for renderer in self._renderers.values():
+        for renderer in self._distinct:
             for name, values in renderer.compared.items():
                 known = self.compared.get(name, ())
                 self.compared[name] = known + tuple(v for v in values if not _holds(known, v))
 
     def states(self, variants: Sequence[Mapping[str, Any]]) -> list[PromptState]:
-        """The states of every conversation under each variant, in that order; one batch for each template.
+        """The states of every conversation under each variant, in that order; one batch for each renderer.
 
-        Variants that reach the template with the same kwargs are rendered, and read, once.
+        Variants that reach it with the same kwargs are rendered, and read, once.
         """
         jobs: list[tuple[Mapping[str, Any], dict[str, Any], tuple[str, str]]] = []
-        wanted: dict[str, dict[tuple[str, str], RenderRequest]] = {digest: {} for digest in self._renderers}
+        wanted: dict[PromptRenderer, dict[tuple[str, str], RenderRequest]] = {each: {} for each in self._distinct}
         for variant in variants:
             kwargs = self._kwargs(variant)
+            own = (variant.keys() - {"reasoning_effort"}) or None
             for talk in self._talks:
-                digest = self._digest(talk)
-                reaching = template_kwargs(kwargs, self._renderers[digest].declared)
+                renderer = self._renderers[talk.tools is not None]
+                reaching = renderer.reaching(kwargs, effort=variant.get("reasoning_effort"), own=own)
                 key = (talk.name, json.dumps(reaching, sort_keys=True))
-                wanted[digest].setdefault(key, _request(talk, reaching))
+                wanted[renderer].setdefault(key, _request(talk, reaching))
                 jobs.append((variant, kwargs, key))
         read: dict[tuple[str, str], PromptState] = {}
-        for digest, requests in wanted.items():
-            results = self._renderers[digest].render_all(list(requests.values()))
+        for renderer, requests in wanted.items():
+            results = renderer.render_all(list(requests.values()))
             for key, result in zip(requests, results, strict=True):
                 read[key] = self._read(key[0], result)
         return [replace(read[key], variant=variant, kwargs=kwargs) for variant, kwargs, key in jobs]
 
     def close(self) -> None:
-        for renderer in self._renderers.values():
+        for renderer in self._distinct:
             renderer.close()
-
-    def _digest(self, talk: Conversation) -> str:
-        template = self._model.template_for(tools=talk.tools is not None)
-        return template.sha256 if template is not None else ""
 
     def _kwargs(self, variant: Mapping[str, Any]) -> dict[str, Any]:
         return variant_kwargs(variant, default_kwargs=self._default_kwargs, effort_map=self._effort_map)
@@ -238,8 +216,8 @@ class _Run:
             )
         prompt = result.text
         start = region_start(prompt, self._sentinel)
-        read = prompt_state(prompt, start)
-        ids, after_open = self._tokens(prompt, read.marker_end if read.state == "open" else None)
+        read = prompt_state(prompt, start, ends=result.ends)
+        ids, after_open = self._tokens(result, prompt, read.marker_end if read.state == "open" else None)
         return PromptState(
             conversation=conversation,
             variant={},
@@ -253,11 +231,16 @@ class _Run:
             token_ids=ids,
         )
 
-    def _tokens(self, prompt: str, open_end: int | None) -> tuple[tuple[int, ...] | None, int | None]:
+    def _tokens(self, result: Rendered, prompt: str, open_end: int | None) -> tuple[tuple[int, ...] | None, int | None]:
         """The prompt's ids, and how many tokens end behind character `open_end` (0 where nothing is open)."""
-        if self._model.tokenizer is None:
+        ids: Sequence[int]
+        ends: Sequence[int]
+        if result.token_ids is not None and result.ends is not None:
+            ids, ends = result.token_ids, result.ends
+        elif self._model.tokenizer is not None:
+            ids, ends = self._model.tokenizer.encode_with_ends(prompt)
+        else:
             return None, None
-        ids, ends = self._model.tokenizer.encode_with_ends(prompt)
         return tuple(ids), 0 if open_end is None else sum(end > open_end for end in ends)
 
 
@@ -271,10 +254,10 @@ def _request(talk: Conversation, kwargs: Mapping[str, Any]) -> RenderRequest:
     )
 
 
-def _markers_of(template: Template) -> MarkerPair:
-    """The first pair of markers the template itself writes; `<think>` where it writes none."""
-    by_start = [pair for pair in STATE_MARKERS if pair.start in template.text]
-    by_end = [pair for pair in STATE_MARKERS if pair.end in template.text]
+def _markers_of(text: str) -> MarkerPair:
+    """The first pair of markers the template's text holds; `<think>` where it holds none."""
+    by_start = [pair for pair in STATE_MARKERS if pair.start in text]
+    by_end = [pair for pair in STATE_MARKERS if pair.end in text]
     return (by_start or by_end or STATE_MARKERS)[0]
 
 

@@ -80,6 +80,12 @@ class Tokenizer:
         self.toy = expected_size is not None and size < expected_size // 2
         self._checks: dict[str, loadcheck.Running | LoadCheck] = {}
 
+    @property
+    def size(self) -> int:
+        """How many tokens there are, added ones included."""
+        count: int = self.backend.get_vocab_size(with_added_tokens=True)
+        return count
+
     @functools.cached_property
     def vocab(self) -> Mapping[str, int]:
         """Every token in its own spelling, added ones included, to its id."""

@@ -227,7 +227,7 @@ class NoTextError(ValueError):
 def _fits(tokenizer: Any, trace: Trace) -> bool:
     """Whether the recorded ids are this tokenizer's: they give the recorded text, or hold the recorded answer."""
     ids = trace.output_ids or ()
-    if any(one >= tokenizer.backend.get_vocab_size(with_added_tokens=True) for one in ids):
+    if any(one >= tokenizer.size for one in ids):
         return False
     shown = [tokenizer.decode(list(ids), skip_special_tokens=skip) for skip in (True, False)]
     if trace.output_text is not None:

