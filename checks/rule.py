@@ -106,6 +106,9 @@ def matching_rules(names: Iterable[str], *, flag: str) -> frozenset[str]:
     Raises:
         InputError: a name matches no rule.
     """
+    names = list(names)
+    if any(not value.strip() for value in names):
+        raise InputError("it is empty", source=flag, mend="name rules; `reasonctl rules` lists them")
     wanted: set[str] = set()
     for name in (part.strip() for value in names for part in value.split(",")):
         if not name:

@@ -52,6 +52,7 @@ _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 def main() -> None:
     """Run the command line. Exit codes are those of the README; a traceback only with `--debug`."""
     debug = "--debug" in sys.argv[1:]
+    _open_closed_streams()
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
@@ -83,9 +84,20 @@ def _refuse(error: Any) -> NoReturn:
     """A wrong call is one line that says what is wrong and where the options are listed; no call at all is the help."""
     message = " ".join(error.format_message().split())
     if message:  # a bare `reasonctl` has none: typer has printed the help by now
-        command = error.ctx.command_path if error.ctx else "reasonctl"
+        named = [word for word in sys.argv[1:2] if any(word == known.name for known in app.registered_commands)]
+        command = error.ctx.command_path if error.ctx else " ".join(["reasonctl", *named])
         typer.echo(f"{command}: {message.rstrip('.')}; see {command} --help", err=True)
     sys.exit(2)
+
+
+def _open_closed_streams() -> None:
+    """`reasonctl ... >&-`: what the caller closed reads as empty and swallows output; no file gets its number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def _reader_left() -> NoReturn:

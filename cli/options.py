@@ -143,7 +143,9 @@ def _outputs(values: list[str], output: Path | None) -> tuple[tuple[str, Path | 
     """(format, file or None for stdout) in the order given. Raises InputError where two would share stdout."""
     pairs: list[tuple[str, Path | None]] = []
     for value in values:
-        name, _, file = value.partition("=")
+        name, given, file = value.partition("=")
+        if given and not file:
+            raise InputError(f"{value!r} names no file", source="--format", mend=f"write {name} alone for stdout")
         pairs.append((_one_of("--format", name, formats.NAMES), Path(file) if file else None))
     bare = [index for index, (_, file) in enumerate(pairs) if file is None]
     if len(bare) > 1:
@@ -152,4 +154,8 @@ def _outputs(values: list[str], output: Path | None) -> tuple[tuple[str, Path | 
         if not bare:
             raise InputError("every format already has a file of its own", source="--output")
         pairs[bare[0]] = (pairs[bare[0]][0], output)
+    files = [file.resolve() for _, file in pairs if file is not None]
+    twice = next((file for file in files if files.count(file) > 1 and not file.is_char_device()), None)
+    if twice is not None:
+        raise InputError(f"two formats would be written to {twice.name}", source="--format", mend="name two files")
     return tuple(pairs)

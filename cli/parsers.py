@@ -36,16 +36,16 @@ def parsers(
     if format_ not in ("text", "json"):
         raise InputError(f"{format_!r} is neither text nor json", source="--format")
     server = parse_target(target)
-    rows = [table.row(each, server) for each in ([name] if name else table.names(server))]
+    rows = [table.row(each, server) for each in ([name] if name is not None else table.names(server))]
     if format_ == "json":
         plain = [dataclasses.asdict(row) for row in rows]
-        data = plain[0] if name else {"target": str(server), "parsers": plain}
+        data = plain[0] if name is not None else {"target": str(server), "parsers": plain}
         formats.to_stdout(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
         return
     from ..reports.page import Page
 
     page = Page(width=formats.width(sys.stdout), colour=formats.colour(sys.stdout))
-    if name:
+    if name is not None:
         _one(page, rows[0])
     else:
         _all(page, rows, server)

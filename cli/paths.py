@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+from ..checks.finding import Finding
 from ..checks.report import Report
 
 
@@ -27,9 +28,16 @@ def relative_path(path: str, base: Path) -> str:
 
 
 def with_relative_paths(report: Report, base: Path) -> Report:
-    """The report with every finding's path written relative to `base`; so two checkouts give equal fingerprints."""
-    findings = tuple(
-        replace(f, location=replace(f.location, path=relative_path(f.location.path, base))) if f.location else f
-        for f in report.findings
-    )
-    return replace(report, findings=findings)
+    """The report with every finding's path, and a model that is a path, written relative to `base`.
+
+    Both enter the fingerprint: so two checkouts, and two ways to type a path, give equal ones.
+    """
+    return replace(report, findings=tuple(_relative(finding, base) for finding in report.findings))
+
+
+def _relative(finding: Finding, base: Path) -> Finding:
+    place, model = finding.location, finding.subject.get("model")
+    if place is not None:
+        place = replace(place, path=relative_path(place.path, base))
+    subject = finding.subject if not model else {**finding.subject, "model": relative_path(str(model), base)}
+    return replace(finding, location=place, subject=subject)

@@ -61,9 +61,18 @@ def to_stdout(text: str) -> None:
     if buffer is None:
         sys.stdout.write(data.decode())
         return
-    sys.stdout.flush()
-    buffer.write(data)
-    buffer.flush()
+    try:
+        sys.stdout.flush()
+        buffer.write(data)
+        buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError(
+            f"cannot write the report: {error.strerror or error}",
+            source="standard output",
+            mend="make room, or write to a file with --output",
+        ) from error
 
 
 def _to_file(text: str, path: Path) -> None:

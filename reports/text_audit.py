@@ -46,7 +46,7 @@ def _headword(report: Report, facts: Mapping[str, Any]) -> str:
     fit = {row["name"]: row["fit"] for row in parser.get("candidates") or []}.get(judged)
     blamed = next((finding for finding in report.counting), None)
     if judged and fit == "fail":
-        return f"{judged} does not fit" + (f" ({blamed.slug})" if blamed else "")
+        return f"{judged} does not fit" + (f" ({blamed.slug})" if blamed else ", and no finding counts")
     if judged and fit == "unsupported":
         return f"{judged} cannot be run on this model" + (f" ({blamed.slug})" if blamed else "")
     if blamed:

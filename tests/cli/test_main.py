@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from reasonctl.fixtures import ROOT
 
 
 def run(*args: str) -> subprocess.CompletedProcess[str]:
@@ -32,6 +35,11 @@ def run(*args: str) -> subprocess.CompletedProcess[str]:
         (["validate-config", "x.json", "--select", "BUD999"], "--select: no rule is called 'BUD999'"),
         (["validate-config", "x.json", "--target", "sglang"], "--target: 'sglang' names no server"),
         (["parsers", "qwen33"], "qwen3"),
+        (["parsers", ""], "registers no reasoning parser ''"),
+        (["audit", "--model"], "Option '--model' requires an argument; see reasonctl audit --help"),
+        (["validate-config", "x.json", "--select", ""], "--select: it is empty"),
+        (["validate-config", "x.json", "--format", "json="], "--format: 'json=' names no file"),
+        (["validate-config", "x.json", "--format", "json=a", "--format", "sarif=./a"], "would be written to a"),
     ],
 )
 def test_a_wrong_call_is_one_line_and_exit_code_2(args: list[str], said: str) -> None:
@@ -69,3 +77,21 @@ def test_debug_shows_the_traceback() -> None:
     done = run("validate-config", "no-such-file.json", "--debug")
     assert done.returncode == 2
     assert "Traceback" in done.stderr
+
+
+@pytest.mark.parametrize("stream", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize("command", ["rules", "validate-config {budget}", "audit --model fixture:qwen3 --parser qwen3"])
+def test_a_closed_stream_changes_no_exit_code(command: str, stream: str) -> None:
+    budget = ROOT / "budgets" / "slimserve-map.json"
+    line = f"{sys.executable} -m reasonctl {command.format(budget=budget)} {stream}"
+    assert subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False).returncode == 0
+
+
+def test_no_room_for_the_report_is_one_line_and_exit_code_2() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "reasonctl", "rules"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr.startswith("reasonctl: standard output: cannot write the report: No space left on device")
+    assert len(done.stderr.splitlines()) == 1

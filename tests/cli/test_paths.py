@@ -54,3 +54,19 @@ def test_findings_of_two_checkouts_have_one_fingerprint(tmp_path: Path) -> None:
         )
         fingerprints.append(with_relative_paths(report, base).findings[0].fingerprint)
     assert fingerprints[0] == fingerprints[1]
+
+
+def test_the_model_of_a_finding_is_the_same_however_it_is_typed(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repository / "deploy")
+    fingerprints = set()
+    for typed in (".", "../deploy", str(repository / "deploy")):
+        finding = Finding("TPL001", "prompt-opens-thinking", "info", "high", "m", "h", subject={"model": typed})
+        report = make_report(
+            "audit", target="vllm", engine={}, facts={}, findings=[finding], coverage=[], policy=Policy()
+        )
+        (moved,) = with_relative_paths(report, repository).findings
+        assert moved.subject == {"model": "deploy"}
+        fingerprints.add(moved.fingerprint)
+    assert len(fingerprints) == 1
