@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
+import contextlib
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
+from .child import Child, ChildGoneError
 from .context import Context, Setting
 from .replay import Plan, TraceFacts, replay_trace
 from .trace import BrokenLine, Trace
 
 _WAITING = 4
 """Traces a worker that are read ahead: enough to keep it busy, few enough for constant memory."""
+_TRIES = 2
+"""A worker may be taken by the system for its size rather than for its trace: only the second loss counts."""
+_WORKER = ("-P", "-m", f"{__package__}.worker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +54,8 @@ def replay_all(
 def _in_processes(
     items: Iterable[Trace | BrokenLine], setting: Setting, plan: Plan, jobs: int
 ) -> Iterator[TraceFacts | BrokenLine | Lost]:
-    ours = set(multiprocessing.active_children())
-    waiting: deque[tuple[Trace | BrokenLine, Future[TraceFacts] | None]] = deque()
-    pool = _pool(setting, plan, jobs)
+    waiting: deque[BrokenLine | Future[TraceFacts | Lost]] = deque()
+    crew = _Crew(setting, plan, jobs)
     source = iter(items)
     more = True
     try:
@@ -62,69 +64,82 @@ def _in_processes(
                 item = next(source, None)
                 if item is None:
                     more = False
-                    break
-                waiting.append((item, _submit(pool, item) if isinstance(item, Trace) else None))
-            if not waiting:
-                break
-            item, future = waiting.popleft()
-            if future is None or not isinstance(item, Trace):
-                yield item if isinstance(item, BrokenLine) else Lost(item, "it was not run")
-                continue
-            try:
-                yield future.result()
-            except BrokenProcessPool:
-                # One of those under way took its process with it; each is run again, alone, to tell which.
-                pool.shutdown(cancel_futures=True)
-                yield from _one_by_one([item, *(other for other, _ in waiting)], setting, plan)
-                waiting.clear()
-                pool = _pool(setting, plan, jobs)
+                else:
+                    waiting.append(crew.submit(item) if isinstance(item, Trace) else item)
+            if waiting:
+                first = waiting.popleft()
+                yield first if isinstance(first, BrokenLine) else first.result()
+        crew.close()
     finally:
-        # Ended first, waited for after: a worker in the middle of a long trace would keep us waiting.
-        for child in set(multiprocessing.active_children()) - ours:
-            child.terminate()
-        pool.shutdown(cancel_futures=True)
+        crew.kill()
 
 
-def _submit(pool: ProcessPoolExecutor, trace: Trace) -> Future[TraceFacts]:
-    try:
-        return pool.submit(_replay, trace)
-    except BrokenProcessPool as error:  # broke since the last result was taken; found out when this one is its turn
-        failed: Future[TraceFacts] = Future()
-        failed.set_exception(error)
-        return failed
+class _Crew:
+    """Worker processes, and a thread for each that hands it a trace and waits for the answer.
 
+    The processes are plain children that watch us. Those of `multiprocessing` come with a helper that outlives a parent
+    that is killed, and they fork or wait on locks where tokenizers hold threads of their own.
+    """
 
-def _one_by_one(
-    items: Iterable[Trace | BrokenLine], setting: Setting, plan: Plan
-) -> Iterator[TraceFacts | BrokenLine | Lost]:
-    for item in items:
-        if isinstance(item, BrokenLine):
-            yield item
-            continue
-        with _pool(setting, plan, 1) as alone:
+    def __init__(self, setting: Setting, plan: Plan, jobs: int) -> None:
+        self._first = (setting, plan)
+        self._threads = ThreadPoolExecutor(jobs)
+        self._lock = threading.Lock()
+        self._children: set[Child] = set()
+        self._idle: list[Child] = []
+        self._over = False
+
+    def submit(self, trace: Trace) -> Future[TraceFacts | Lost]:
+        return self._threads.submit(self._replay, trace)
+
+    def close(self) -> None:
+        """Everything is answered: let the workers end by themselves."""
+        for child in self._idle:
+            child.close()
+
+    def kill(self) -> None:
+        with self._lock:
+            self._over = True
+            children = list(self._children)
+        # Ended first, waited for after: a worker in the middle of a long trace would keep its thread waiting.
+        for child in children:
+            child.kill()
+        self._threads.shutdown(cancel_futures=True)
+        for child in children:
+            child.release()
+
+    def _replay(self, trace: Trace) -> TraceFacts | Lost:
+        for _ in range(_TRIES):
+            child = self._take()
             try:
-                yield alone.submit(_replay, item).result()
-            except BrokenProcessPool:
-                yield Lost(item, "the process that replayed it died")
+                child.send(trace)
+                answer: TraceFacts | Exception = child.receive()
+            except ChildGoneError:
+                self._forget(child)
+                continue
+            with self._lock:
+                self._idle.append(child)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+        return Lost(trace, "the process that replayed it died")
 
+    def _take(self) -> Child:
+        with self._lock:
+            if self._over:
+                raise CancelledError
+            if self._idle:
+                return self._idle.pop()
+            child = Child(_WORKER)
+            self._children.add(child)
+        with contextlib.suppress(ChildGoneError):  # found out again, and counted, when it is given its trace
+            child.send(self._first)
+        return child
 
-def _pool(setting: Setting, plan: Plan, jobs: int) -> ProcessPoolExecutor:
-    # A forked copy of a process that holds tokenizers' threads may hang, so workers start fresh.
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(jobs, mp_context=context, initializer=_start, initargs=(setting, plan))
-
-
-_worker: tuple[Context, Plan] | None = None
-
-
-def _start(setting: Setting, plan: Plan) -> None:
-    global _worker  # noqa: PLW0603  (the state of a worker process)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C and ends us
-    _worker = (Context(setting), plan)
-
-
-def _replay(trace: Trace) -> TraceFacts:
-    if _worker is None:
-        raise RuntimeError("the worker was not started")
-    context, plan = _worker
-    return replay_trace(trace, context, plan)
+    def _forget(self, child: Child) -> None:
+        with self._lock:
+            if self._over:
+                return  # `kill` sees to it
+            self._children.discard(child)
+        child.kill()
+        child.release()

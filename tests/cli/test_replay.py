@@ -240,22 +240,33 @@ def test_a_report_is_the_same_twice(run: Run) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="watches child processes through Linux's pidfd")
-def test_ctrl_c_exits_130_and_leaves_no_child(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "whole_group", "code"),
+    [
+        (signal.SIGINT, True, 130),
+        (signal.SIGINT, False, 130),
+        (signal.SIGKILL, False, -signal.SIGKILL),
+        (signal.SIGTERM, False, -signal.SIGTERM),
+        (signal.SIGHUP, True, -signal.SIGHUP),
+    ],
+)
+def test_no_child_outlives_the_command(tmp_path: Path, number: signal.Signals, whole_group: bool, code: int) -> None:
     fifo = tmp_path / "endless.jsonl"
     os.mkfifo(fifo)
     command = [sys.executable, "-m", "reasonctl", "replay", str(fifo), "--jobs", "2", "--parser", "qwen3"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     with fifo.open("w") as pipe:
         # Far more than pipe and buffers hold: when all is written, the workers have long been at it.
-        for number in range(2000):
-            pipe.write(json.dumps(trace(f"t{number}", "hm</think>4" + " x" * 200)) + "\n")
+        for count in range(2000):
+            pipe.write(json.dumps(trace(f"t{count}", "hm</think>4" + " x" * 200)) + "\n")
         pipe.flush()
-        children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+        tasks = Path(f"/proc/{process.pid}/task").glob("*/children")
+        children = [int(pid) for task in tasks for pid in task.read_text().split()]
         watched = [os.pidfd_open(child) for child in children]
-        os.killpg(process.pid, signal.SIGINT)
-        code = process.wait(60)
-    assert code == 130
-    assert len(children) >= 2
+        (os.killpg if whole_group else os.kill)(process.pid, number)
+        said, _ = process.communicate(timeout=60)  # ends when nobody holds the pipe any more
+    assert (process.returncode, said) == (code, b"")
+    assert len(children) == 2
     for descriptor in watched:
         assert select.select([descriptor], [], [], 30)[0], "a child outlived the command"
         os.close(descriptor)
