@@ -93,18 +93,19 @@ def audit(
 def findings(facts: AuditFacts) -> list[Finding]:
     """What the rules make of the facts."""
     found = [finding for rule in rules() for finding in rule.check(facts)]
+    return [*found, *_unread(facts)]
+
+
+def _unread(facts: AuditFacts) -> Iterable[Finding]:
     model = facts.survey.model if facts.survey is not None else None
-    for name, reason in model.unreadable if model is not None else ():
-        path = str(model.path / name) if model is not None and model.path is not None else name
-        found.append(
-            UnreadableInput.finding(
-                f"{name} cannot be read: {reason}",
-                hint="mend or remove the file; the rest was read",
-                subject=facts.subject(key=name),
-                location=Location(path),
-            )
+    for part in model.unreadable if model is not None else ():
+        what = f"{part.file} cannot be read" if part.key is None else f"a value of {part.file} counts as not there"
+        yield UnreadableInput.finding(
+            f"{what}: {part.reason}",
+            hint="mend or remove it; the rest was read",
+            subject=facts.subject(key=part.file if part.key is None else f"{part.file}: {part.key}"),
+            location=Location(_file_path(model, part.file), part.line, part.column) if model is not None else None,
         )
-    return found
 
 
 def rules() -> tuple[Any, ...]:
@@ -281,6 +282,13 @@ def _prompt_problem(model: Model, rendered: Survey) -> str | None:
     if model.template is None and model.coded is None:
         return "the model has no chat template"
     return None if rendered.states else "nothing was rendered"
+
+
+def _file_path(model: Model, name: str) -> str:
+    """A file of the model's folder as reports name it."""
+    if model.path is None or model.kind in ("fixture", "hub"):
+        return f"{model.source}/{name}"
+    return str(model.path if model.path.is_file() else model.path / name)
 
 
 def _template_path(model: Model, template: Template) -> str:

@@ -173,7 +173,7 @@ def _request(messages: str | None, tools: str | None) -> dict[str, Any]:
 
 
 def _read(name: str, flag: str) -> str:
-    from ..prompts.folder import read_text
+    from ..prompts.files import read_text
 
     if name != "-":
         return read_text(Path(name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,13 @@ from . import coded
 from . import tokenizer as tokenizers_room
 from .coded import CodedPrompts
 from .cut import CodedTokenizer
-from .model import LONE_TEMPLATE_TOKENS, Kind, Model, Template
+from .files import json_object, odd_files, read_text
+from .model import LONE_TEMPLATE_TOKENS, Kind, Model, Template, Unreadable
+from .typed import SPECIAL_TOKEN_NAMES, typed
 
 TEMPLATE_FILE = "chat_template.jinja"
 NAMED_TEMPLATES = "additional_chat_templates"
 CONFIG_FILE = "tokenizer_config.json"
-SPECIAL_TOKEN_NAMES = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 
 
 def read_folder(path: Path, *, source: str, kind: Kind = "folder") -> Model:
@@ -28,15 +28,15 @@ def read_folder(path: Path, *, source: str, kind: Kind = "folder") -> Model:
     Raises:
         InputError: nothing in the folder belongs to a model, or a template or tokenizer file is unreadable.
     """
-    unreadable: list[tuple[str, str]] = []
+    unreadable = [Unreadable(name, odd) for name, odd in odd_files(path)]
     config = _optional_json(path / "config.json", unreadable)
     generation = _optional_json(path / "generation_config.json", unreadable)
-    tokenizer_config = _json_file(path / CONFIG_FILE) if (path / CONFIG_FILE).is_file() else {}
+    tokenizer_config = _needed_json(path / CONFIG_FILE, unreadable) if (path / CONFIG_FILE).is_file() else {}
     legacy_tokens = _optional_json(path / "special_tokens_map.json", unreadable)
-    templates = _templates(path, tokenizer_config)
+    templates = _templates(path, tokenizer_config, unreadable)
     default = _default(templates)
     found = coded.find(path, config, has_template=default is not None)
-    if not (config or tokenizer_config or templates or found or tokenizers_room.vocabulary_files(path)):
+    if not (config or tokenizer_config or templates or found or unreadable or tokenizers_room.vocabulary_files(path)):
         raise InputError(
             "holds no model files (config.json, tokenizer.json, tokenizer_config.json, chat_template.jinja)",
             source=source,
@@ -95,9 +95,10 @@ def read_lone_file(path: Path, *, source: str) -> Model:
             special_tokens=LONE_TEMPLATE_TOKENS,
         )
     if path.suffix == ".json":
-        config = _json_file(path)
+        unreadable: list[Unreadable] = []
+        config = typed(CONFIG_FILE, json_object(path), unreadable)
         templates = list(_templates_in_config(config, path))
-        if templates or "tokenizer_class" in config:
+        if templates or unreadable or "tokenizer_class" in config:
             return Model(
                 source=source,
                 kind="tokenizer_config",
@@ -107,6 +108,7 @@ def read_lone_file(path: Path, *, source: str) -> Model:
                 tokenizer_problem=problem,
                 tokenizer_config=config,
                 special_tokens=_special_tokens(config, {}),
+                unreadable=tuple(dataclasses.replace(each, file=path.name) for each in unreadable),
             )
     raise InputError(
         "is neither a chat template (.jinja) nor a tokenizer_config.json", source=source, mend="give the model's folder"
@@ -122,17 +124,7 @@ def with_template(model: Model, path: Path) -> Model:
     return dataclasses.replace(model, template=None if model.coded else template, templates=(template,))
 
 
-def read_text(path: Path) -> str:
-    """A UTF-8 file. Raises InputError that names the byte or the reason."""
-    try:
-        return path.read_bytes().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"byte {error.start} is not UTF-8", source=str(path), mend="save the file as UTF-8") from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", source=str(path)) from None
-
-
-def _templates(path: Path, tokenizer_config: Mapping[str, Any]) -> list[Template]:
+def _templates(path: Path, tokenizer_config: Mapping[str, Any], unreadable: list[Unreadable]) -> list[Template]:
     """Every template of the folder; of two with one name the first is the one that counts.
 
     Source: transformers 5.24, tokenization_utils_base.py `_from_pretrained`: template files replace the whole
@@ -141,14 +133,13 @@ def _templates(path: Path, tokenizer_config: Mapping[str, Any]) -> list[Template
     found: list[Template] = []
     if (path / TEMPLATE_FILE).is_file():
         found.append(Template(read_text(path / TEMPLATE_FILE), TEMPLATE_FILE, path=path / TEMPLATE_FILE))
-    for file in sorted((path / NAMED_TEMPLATES).glob("*.jinja")):
+    for file in filter(Path.is_file, sorted((path / NAMED_TEMPLATES).glob("*.jinja"))):
         found.append(Template(read_text(file), f"{NAMED_TEMPLATES}/{file.name}", name=file.stem, path=file))
     found.extend(_templates_in_config(tokenizer_config, path / CONFIG_FILE))
     legacy = path / "chat_template.json"
-    if legacy.is_file():
-        text = _json_file(legacy).get("chat_template")
-        if isinstance(text, str):
-            found.append(Template(text, legacy.name, path=legacy))
+    text = _optional_json(legacy, unreadable).get("chat_template")
+    if text is not None:
+        found.append(Template(text, legacy.name, path=legacy))
     return found
 
 
@@ -157,14 +148,11 @@ def _templates_in_config(config: Mapping[str, Any], path: Path) -> Iterator[Temp
     if isinstance(value, str):
         yield Template(value, CONFIG_FILE, path=path)
     elif isinstance(value, list):
-        for index, entry in enumerate(value):
-            if not isinstance(entry, dict) or not isinstance(entry.get("template"), str):
-                raise InputError(f"chat_template[{index}] has no text under 'template'", source=str(path))
-            yield Template(entry["template"], CONFIG_FILE, name=str(entry.get("name", "default")), path=path)
+        for entry in value:
+            yield Template(entry["template"], CONFIG_FILE, name=entry.get("name", "default"), path=path)
     elif isinstance(value, dict):
         for name, text in value.items():
-            if isinstance(text, str):
-                yield Template(text, CONFIG_FILE, name=name, path=path)
+            yield Template(text, CONFIG_FILE, name=name, path=path)
 
 
 def _default(templates: list[Template]) -> Template | None:
@@ -225,22 +213,15 @@ def _text_config(config: Mapping[str, Any], key: str) -> Any:
     return config.get(key, inner.get(key) if isinstance(inner, dict) else None)
 
 
-def _optional_json(path: Path, unreadable: list[tuple[str, str]]) -> dict[str, Any]:
+def _optional_json(path: Path, unreadable: list[Unreadable]) -> dict[str, Any]:
     """A JSON object, {} where the file is missing; one that is broken is noted and the rest of the folder is read."""
     try:
-        return _json_file(path) if path.is_file() else {}
+        return _needed_json(path, unreadable) if path.is_file() else {}
     except InputError as error:
-        unreadable.append((str(path), error.message))
+        unreadable.append(Unreadable(path.name, error.message, line=error.line or 1, column=error.column or 1))
         return {}
 
 
-def _json_file(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg}", source=str(path), line=error.lineno, column=error.colno) from None
-    except RecursionError:
-        raise InputError("nested too deeply", source=str(path)) from None
-    if not isinstance(value, dict):
-        raise InputError("holds no JSON object", source=str(path))
-    return value
+def _needed_json(path: Path, unreadable: list[Unreadable]) -> dict[str, Any]:
+    """A JSON object without what is of a wrong type. Raises InputError where there is none."""
+    return typed(path.name, json_object(path), unreadable)

@@ -9,15 +9,8 @@ from pathlib import Path
 
 from ..errors import InputError
 from . import folder
+from .files import MODEL_FILES
 from .model import Model
-
-SMALL_FILES = [
-    *("config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"),
-    *("added_tokens.json", "chat_template.jinja", "chat_template.json", "additional_chat_templates/*.jinja"),
-    *("tokenizer.model", "tokenizer.model.v*", "spiece.model", "vocab.json", "vocab.txt", "merges.txt", "*.tiktoken"),
-    *("tekken.json", "params.json"),
-]
-"""What is asked for; everything else of the repository, weights above all, stays where it is."""
 
 _ID = re.compile(r"(?P<repo>[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@(?P<revision>[\w./-]+))?")
 
@@ -47,7 +40,7 @@ def _fetch(repo: str, revision: str | None, spec: str) -> Path:
             huggingface_hub.snapshot_download(
                 repo,
                 revision=revision,
-                allow_patterns=SMALL_FILES,
+                allow_patterns=list(MODEL_FILES),
                 endpoint=os.environ.get("HF_ENDPOINT") or None,
                 cache_dir=os.environ.get("HF_HUB_CACHE") or None,
             )

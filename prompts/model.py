@@ -38,14 +38,29 @@ class Template:
 
 
 @dataclass(frozen=True)
+class Unreadable:
+    """A part of a model that was not read, and that the rest was read without.
+
+    `file` is its name inside the model's folder, `key` the one value in it that is meant (None: all of it). `line` and
+    `column`, from 1, are where reading stopped.
+    """
+
+    file: str
+    reason: str
+    key: str | None = None
+    line: int = 1
+    column: int = 1
+
+
+@dataclass(frozen=True)
 class Model:
     """What was found under one `--model` value; a part that is missing is None and never guessed.
 
     `template` is the one a plain request is rendered with, `templates` holds all that were found (named ones, and the
     copy that a `chat_template.jinja` hides). `tokenizer_problem` says why there is no usable tokenizer. Of a model
     whose prompts the server builds by code, so that no template has a say, either `coded` builds them here too (then
-    `template` is None), or `code_prompt` says whose code it is and why it is not evaluated. `unreadable` lists (file,
-    reason) of broken files that the rest was read without. `revision` is the commit that a hub id resolved to.
+    `template` is None), or `code_prompt` says whose code it is and why it is not evaluated. `unreadable` lists
+    what the rest was read without. `revision` is the commit that a hub id resolved to.
     """
 
     source: str
@@ -63,7 +78,7 @@ class Model:
     tokenizer_config: Mapping[str, Any] = field(default_factory=dict)
     special_tokens: Mapping[str, str] = field(default_factory=dict)
     eos_ids: frozenset[int] = frozenset()
-    unreadable: tuple[tuple[str, str], ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
     revision: str | None = None
 
     @property

@@ -155,7 +155,7 @@ class Tokenizer:
 def vocabulary_files(folder: Path) -> list[Path]:
     """The files of a folder that a tokenizer can be built from."""
     named = [folder / name for name in _VOCABULARY_FILES if (folder / name).is_file()]
-    return named + sorted(folder.glob("*.tiktoken"))
+    return named + sorted(filter(Path.is_file, folder.glob("*.tiktoken")))
 
 
 def load(
@@ -210,7 +210,9 @@ def _read_backend(file: Path, _mtime: int, _size: int) -> tokenizers.Tokenizer:
     try:
         return tokenizers.Tokenizer.from_file(str(file))
     except Exception as error:  # tokenizers raises bare Exception
-        raise InputError(f"cannot be read as a tokenizer: {error}", source=str(file)) from None
+        raise InputError(
+            f"cannot be read as a tokenizer: {error}", source=str(file), mend="fetch the file again, or remove it"
+        ) from None
 
 
 def _built_by_transformers(folder: Path) -> tokenizers.Tokenizer | str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from reasonctl.fixtures import model_path
 
 COMMAND = "audit"
 Run = Callable[..., tuple[int, str, str]]
@@ -245,3 +248,20 @@ def test_a_wrong_call_is_one_line_and_exit_code_2(run: Run, arguments: list[str]
     assert out == ""
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_a_file_that_cannot_be_read_is_named_as_it_stands_in_the_folder(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(model_path("qwen3"), tmp_path / "m" / "odd")
+    (tmp_path / "m" / "odd" / "config.json").write_text('{"model_type": ["a"], "vocab_size": {}}')
+    (tmp_path / "m" / "odd" / "generation_config.json").write_text("{\n x")
+    monkeypatch.chdir(tmp_path)
+    code, report = as_json(run, "--model", "m/odd")
+    assert code == 0
+    told = [f for f in report["findings"] if f["rule"] == "INT903"]
+    assert sorted((f["location"]["path"], f["location"]["line"], f["subject"]["key"]) for f in told) == [
+        ("m/odd/config.json", 1, "config.json: model_type"),
+        ("m/odd/config.json", 1, "config.json: vocab_size"),
+        ("m/odd/generation_config.json", 2, "generation_config.json"),
+    ]

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies
 
 from reasonctl.errors import InputError
 from reasonctl.fixtures import model_path
-from reasonctl.prompts.model import load_model
+from reasonctl.prompts import typed as typed_room
+from reasonctl.prompts.model import Unreadable, load_model
 from reasonctl.prompts.survey import special_tokens
 
 
@@ -150,12 +152,110 @@ def test_the_eos_ids_of_generation_config_and_config(folder: Path) -> None:
 
 
 def test_a_broken_file_beside_the_model_is_noted_and_the_rest_is_read(folder: Path) -> None:
-    (folder / "generation_config.json").write_text("{")
+    (folder / "generation_config.json").write_text("{\n x")
     model = load_model(str(folder))
-    assert model.unreadable == (
-        (str(folder / "generation_config.json"), "not JSON: Expecting property name enclosed in double quotes"),
-    )
+    reason = "not JSON: Expecting property name enclosed in double quotes"
+    assert model.unreadable == (Unreadable("generation_config.json", reason, line=2, column=2),)
     assert model.template is not None
+
+
+def noted(folder: Path) -> list[tuple[str, str | None]]:
+    return [(part.file, part.key) for part in load_model(str(folder)).unreadable]
+
+
+@pytest.mark.parametrize(
+    ("file", "values"),
+    [
+        ("config.json", {"model_type": 5, "architectures": "Qwen3ForCausalLM"}),
+        ("config.json", {"model_type": ["a"], "architectures": [None, 3, {"a": 1}]}),
+        ("config.json", {"vocab_size": "x", "eos_token_id": [True], "text_config": []}),
+        ("generation_config.json", {"eos_token_id": {"a": 1}, "skip_special_tokens": "no"}),
+        ("tokenizer_config.json", {"chat_template": [{"name": "default"}], "added_tokens_decoder": {"x": 5}}),
+        ("tokenizer_config.json", {"additional_special_tokens": 5, "eos_token": 7, "tokenizer_class": []}),
+        ("special_tokens_map.json", {"bos_token": [1], "pad_token": {"content": None}}),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_said_and_counts_as_not_there(
+    folder: Path, file: str, values: dict[str, Any]
+) -> None:
+    if not (folder / file).exists():
+        (folder / file).write_text("{}")
+    edit(folder / file, **values)
+    assert sorted(noted(folder), key=str) == sorted(((file, key) for key in values), key=str)
+
+
+def test_values_under_text_config_are_typed_too(folder: Path) -> None:
+    config = {"text_config": {"vocab_size": 1.5, "eos_token_id": 3}}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "generation_config.json").unlink()
+    assert noted(folder) == [("config.json", "text_config.vocab_size")]
+    assert 3 in load_model(str(folder)).eos_ids
+
+
+ANYTHING = strategies.recursive(
+    strategies.none()
+    | strategies.booleans()
+    | strategies.integers()
+    | strategies.floats()
+    | strategies.text(max_size=3),
+    lambda inner: strategies.lists(inner, max_size=2) | strategies.dictionaries(strategies.text(max_size=3), inner),
+    max_leaves=4,
+)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=strategies.data())
+def test_no_value_of_any_type_brings_the_reader_down(folder: Path, data: strategies.DataObject) -> None:
+    for file, types in typed_room.TYPES.items():
+        values = {key: data.draw(ANYTHING) for key in types}
+        (folder / file).write_text(json.dumps(values))
+    model = load_model(str(folder))
+    assert isinstance(model.model_type, str | None)
+    assert all(isinstance(name, str) for name in model.architectures)
+    assert all(type(one) is int for one in model.eos_ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (f'{{"a": {"1" * 10000}}}', "holds an integer of thousands of digits"),
+        ("[" * 100_000, "nested too deeply"),
+        (r'{"a": "\ud800"}', r"holds half a character (a lone surrogate such as \ud800)"),
+        ("", "is empty where JSON is expected"),
+        ("[1]", "holds a list where a JSON object is expected"),
+        ("null", "holds null where a JSON object is expected"),
+    ],
+)
+def test_json_without_a_use_is_noted_in_one_file_and_refused_in_another(folder: Path, text: str, reason: str) -> None:
+    (folder / "config.json").write_text(text)
+    assert [(part.file, part.reason) for part in load_model(str(folder)).unreadable] == [("config.json", reason)]
+    (folder / "tokenizer_config.json").write_text(text)
+    with pytest.raises(InputError, match=r"tokenizer_config\.json") as caught:
+        load_model(str(folder))
+    assert caught.value.message == reason
+    assert caught.value.mend
+
+
+@pytest.mark.parametrize("file", ["chat_template.jinja", "config.json", "tokenizer.json", "tokenizer_config.json"])
+@pytest.mark.parametrize("kind", ["nothing behind a link", "links in a circle", "a folder", "a pipe"])
+def test_what_bears_a_files_name_and_is_none_is_said(folder: Path, file: str, kind: str) -> None:
+    path = folder / file
+    path.unlink()
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "a pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(path.name if kind == "links in a circle" else "blob")
+    model = load_model(str(folder))
+    (part,) = model.unreadable
+    said = {"nothing behind a link": "which is not there", "links in a circle": "symbolic links"}.get(kind, kind)
+    assert part.file == file
+    assert said in part.reason
+    assert (model.template is None, model.tokenizer is None) == (
+        file == "chat_template.jinja",
+        file == "tokenizer.json",
+    )
 
 
 @pytest.mark.parametrize(
@@ -163,7 +263,7 @@ def test_a_broken_file_beside_the_model_is_noted_and_the_rest_is_read(folder: Pa
     [
         ("chat_template.jinja", b"ok \xff", "chat_template.jinja: byte 3 is not UTF-8"),
         ("tokenizer_config.json", b"{\n 1}", "tokenizer_config.json:2:2: not JSON"),
-        ("tokenizer_config.json", b"[]", "tokenizer_config.json: holds no JSON object"),
+        ("tokenizer_config.json", b"[]", "tokenizer_config.json: holds a list where a JSON object is expected"),
         ("tokenizer.json", b"{}", "tokenizer.json: cannot be read as a tokenizer"),
     ],
 )
