@@ -15,6 +15,8 @@ Locate = Callable[[int], Location]
 """From a character offset in some text to the place in the file the text came from."""
 MAX_DEPTH = 100
 """Levels of nesting a document may have; a budget needs three."""
+MAX_DIGITS = 1000
+"""Digits of the longest integer that is read: more are no number of tokens, and Python prints no more than 4300."""
 MAX_NODES = 2_000_000
 """Nodes a document may expand to: YAML aliases of aliases grow without bound."""
 
@@ -101,6 +103,21 @@ def locator(text: str, path: str, *, line: int = 1, column: int = 1) -> Locate:
         return Location(path, line + row, offset - starts[row] + (column if row == 0 else 1))
 
     return locate
+
+
+def integer(value: int, place: Location) -> int:
+    """The value itself. Raises InputError for one of more than MAX_DIGITS digits."""
+    if value.bit_length() > _MAX_BITS:
+        raise too_long(place)
+    return value
+
+
+def too_long(place: Location) -> InputError:
+    """The error for a number of more digits than anyone means."""
+    return refuse(f"a number of more than {MAX_DIGITS} digits", place, mend="write a number of tokens")
+
+
+_MAX_BITS = (10**MAX_DIGITS).bit_length() - 1
 
 
 def refuse(message: str, place: Location, *, mend: str | None = None) -> InputError:

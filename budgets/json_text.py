@@ -6,7 +6,7 @@ import json
 
 from ..checks.finding import Location
 from ..errors import InputError
-from .document import MAX_DEPTH, Entry, Locate, Node, refuse
+from .document import MAX_DEPTH, Entry, Locate, Node, integer, refuse, too_long
 
 _DECODER = json.JSONDecoder(strict=False)
 _SPACE = " \t\r\n"
@@ -92,6 +92,7 @@ class _Reader:
         return True
 
     def scalar(self) -> bool | int | float | str | None:
+        start = self.position
         try:
             value, self.position = _DECODER.raw_decode(self.text, self.position)
         except json.JSONDecodeError as error:
@@ -99,7 +100,9 @@ class _Reader:
                 raise self.unexpected("a value") from None
             raise _broken(error.msg, self.locate(min(error.pos, len(self.text)))) from None
         except ValueError:  # a number of more digits than Python converts
-            raise refuse("a number too long to be one", self.locate(self.position)) from None
+            raise too_long(self.locate(start)) from None
+        if isinstance(value, int):
+            return value if isinstance(value, bool) else integer(value, self.locate(start))
         return value  # type: ignore[no-any-return]
 
     def unexpected(self, wanted: str) -> InputError:

@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import dataclass, field
 
 from ..checks.finding import Location
-from .document import MAX_DEPTH, Entry, Locate, Node, Scalar, duplicates, refuse
+from .document import MAX_DEPTH, Entry, Locate, Node, Scalar, duplicates, integer, refuse, too_long
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _PLAIN_VALUE = re.compile(r"\d{4}-\d\d-\d\d \d\d:[^\s,\]}#]+|[^\s,\]}#]+")
@@ -34,7 +34,9 @@ def read_toml(text: str, locate: Locate) -> Node:
         place = locate(0) if match is None else _place(text, locate, match)
         raise refuse(f"not TOML: {_PLACE.sub('', problem)}", place, mend="correct it there") from None
     except RecursionError:
-        raise refuse(f"nested deeper than {MAX_DEPTH} levels", locate(0)) from None
+        raise refuse(f"nested deeper than {MAX_DEPTH} levels", locate(0), mend="write it flatter") from None
+    except ValueError:  # an integer of more digits than Python converts; the scanner knows where
+        pass
     try:
         return _Scanner(text, locate).document()
     except _BrokenError as error:
@@ -145,7 +147,7 @@ class _Scanner:
             self.skip(lines=False)
             place = self.locate(self.position)
             if self.text[self.position : self.position + 1] in ('"', "'"):
-                parts.append((str(self.converted(self.string())), place))
+                parts.append((str(self.converted(self.string(), place)), place))
             else:
                 match = _BARE_KEY.match(self.text, self.position)
                 if match is None:
@@ -175,12 +177,12 @@ class _Scanner:
                 self.assignment(table)
             return table.freeze()
         if char in ('"', "'") and char:
-            return Node(place, scalar=self.converted(self.string()))
+            return Node(place, scalar=self.converted(self.string(), place))
         match = _PLAIN_VALUE.match(self.text, self.position)
         if match is None:
             raise _BrokenError(self.position)
         self.position = match.end()
-        return Node(place, scalar=self.converted(match[0]))
+        return Node(place, scalar=self.converted(match[0], place))
 
     def element(self, close: str) -> bool:
         """Step over commas, white space and comments inside brackets: is there another element?"""
@@ -208,12 +210,16 @@ class _Scanner:
             self.position += 1
         return self.text[start : self.position]
 
-    def converted(self, raw: str) -> Scalar:
+    def converted(self, raw: str, place: Location) -> Scalar:
         try:
             value = tomllib.loads(f"v = {raw}")["v"]
-        except (tomllib.TOMLDecodeError, ValueError):
+        except tomllib.TOMLDecodeError:
             raise _BrokenError(self.position) from None
-        return value if isinstance(value, (bool, int, float, str)) else str(value)
+        except ValueError:
+            raise too_long(place) from None
+        if isinstance(value, int):
+            return value if isinstance(value, bool) else integer(value, place)
+        return value if isinstance(value, (float, str)) else str(value)
 
     def skip(self, *, lines: bool) -> bool:
         """Step over white space, with `lines` over line ends and comments too: is anything left?"""

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from ..checks.finding import Location
-from .document import MAX_DEPTH, MAX_NODES, Entry, Locate, Node, Scalar, refuse
+from .document import MAX_DEPTH, MAX_NODES, Entry, Locate, Node, Scalar, integer, refuse, too_long
 
 _TRUE = ("true", "yes", "on")
 
@@ -95,12 +95,12 @@ def _scalar(tag: str, text: str, place: Location) -> Scalar:
         if kind == "bool":
             return text.lower() in _TRUE
         if kind == "int":
-            return _integer(text.replace("_", ""))
+            return integer(_integer(text.replace("_", "")), place)
         if kind == "float":
             return float(re.sub(r"\.(inf|nan)", r"\1", text.replace("_", "").lower()))
     except ValueError:
         if len(text) > 1000:
-            raise refuse("a number too long to be one", place) from None
+            raise too_long(place) from None
     return text
 
 

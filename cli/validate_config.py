@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from ..parsers.target import Target
 
 KWARGS = "default-chat-template-kwargs"
+LARGEST = 2**63 - 1
+"""Tokens; no limit is larger, and sums of it can be printed."""
 
 
 @checking
@@ -43,7 +45,11 @@ def validate_config(
     max_tokens: Annotated[
         list[int] | None,
         typer.Option(
-            metavar="N", min=1, help="Completion limit to resolve at; repeatable.", show_default="4096, 16384, 32768"
+            metavar="N",
+            min=1,
+            max=LARGEST,
+            help="Completion limit to resolve at; repeatable.",
+            show_default="4096, 16384, 32768",
         ),
     ] = None,
     effort: Annotated[
@@ -59,7 +65,7 @@ def validate_config(
         typer.Option(metavar="NAME", help=f"Whose rules: {', '.join(DIALECTS)}. Default: told from CONFIG."),
     ] = None,
     answer_reserve: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Tokens an answer needs; fewer is BUD307.")
+        int, typer.Option(metavar="N", min=0, max=LARGEST, help="Tokens an answer needs; fewer is BUD307.")
     ] = 256,
     chat_template: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A template in place of the model's own.")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..budgets.document import Entry, Locate, Node, refuse
+from ..budgets.document import MAX_DIGITS, Entry, Locate, Node, refuse
 from ..budgets.json_text import read_json
 from ..checks.finding import Location
 from ..errors import InputError
@@ -179,11 +178,16 @@ _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**2
 
 def human_int(text: str) -> int:
     """`32768`, `32k` (thousands) or `32K` (1024s), as vLLM reads them (utils/argparse_utils.py). Raises ValueError."""
+    if len(text) > MAX_DIGITS:
+        raise ValueError("too long for a number")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgGtT])", text.strip())
     if match is None:
         return int(text)
     number, unit = match.groups()
-    return int(number) * _UNITS[unit] if unit.isupper() else int(float(number) * _UNITS[unit])
+    try:
+        return int(number) * _UNITS[unit] if unit.isupper() else int(float(number) * _UNITS[unit])
+    except OverflowError:  # more than a float holds
+        raise ValueError("too long for a number") from None
 
 
 def _merged(flag: str, dotted: list[tuple[Flag, str | None]]) -> Node:
@@ -219,13 +223,11 @@ def _dotted_value(found: Flag, text: str, *, as_list: bool) -> Node:
     if as_list:
         return Node(found.at(0), items=tuple(Node(found.at(0), scalar=part) for part in text.split(",")))
     try:
-        json.loads(text)
-    except ValueError:
-        try:
-            return Node(found.at(0), scalar=human_int(text))
-        except ValueError:
-            return Node(found.at(0), scalar=text)
-    try:
         return read_json(text, found.at)
-    except InputError:
+    except InputError as error:
+        if not error.message.startswith("not JSON"):
+            raise
+    try:
+        return Node(found.at(0), scalar=human_int(text))
+    except ValueError:
         return Node(found.at(0), scalar=text)

@@ -201,7 +201,7 @@ class _Cutter:
         """JSON without quotes around it (a shell would have eaten its inner quotes, so this text never met one)."""
         try:
             value, end = _DECODER.raw_decode(self.text, self.position)
-        except ValueError:
+        except (ValueError, RecursionError):
             return False
         if not isinstance(value, dict) or not value or self.text[end : end + 1] not in ("", *" \t\r\n;|&"):
             return False

@@ -249,6 +249,7 @@ def test_a_model_with_a_tokenizer_and_no_efforts(tmp_path: Path) -> None:
         ("b.toml", "low = \n", 2, "b.toml:1:7: not TOML"),
         ("b.json", "", 2, "b.json: it is empty"),
         ("b.json", '{"hello": "x"}', 2, "b.json: cannot tell what this is"),
+        ("b.toml", "medium = " + "9" * 5000, 2, "b.toml:1:10: a number of more than 1000 digits; write"),
         ("s.sh", "vllm serve 'm", 2, "s.sh:1:12: this quote is never closed"),
         (None, None, 2, "missing.json: no such file"),
     ],
@@ -269,6 +270,24 @@ def test_broken_input_is_one_line_and_exit_2(
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith(f"reasonctl: {starts}")
+
+
+@pytest.mark.parametrize("flag", ["--max-tokens", "--answer-reserve"])
+def test_a_flag_with_more_digits_than_a_number_has(tmp_path: Path, flag: str) -> None:
+    done = RUNNER.invoke(app, ["validate-config", write(tmp_path, "b.json", 5), flag, "9" * 5000])
+    assert done.exit_code == 2
+
+
+def test_closed_stdin_is_an_empty_configuration(tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m reasonctl validate-config - <&-"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "it is empty" in done.stderr
 
 
 def test_what_it_imports(tmp_path: Path) -> None:

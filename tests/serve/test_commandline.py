@@ -208,3 +208,35 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
         read_serve(str(tmp_path))
     with pytest.raises(InputError, match="no such file"):
         read_serve("no-such-file")
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--max-model-len " + "9" * 5000, "--max-model-len takes a number"),
+        ("--max-model-len " + "9" * 400 + ".5k", "--max-model-len takes a number"),
+        ("--max-model-len " + "9" * 999 + "T", None),
+    ],
+)
+def test_a_length_too_long_for_a_number(flags: str, message: str | None) -> None:
+    command = parse_command_line(f"vllm serve m {flags}", path="s.sh")
+    if message is None:
+        assert command.max_model_len is not None
+        return
+    with pytest.raises(InputError, match=message):
+        _ = command.max_model_len
+
+
+@pytest.mark.parametrize(
+    ("flags", "place", "message"),
+    [
+        ("--override-generation-config.n " + "9" * 5000, (1, 45), "more than 1000 digits"),
+        ('--override-generation-config \'{"n": ' + "9" * 5000 + "}'", (1, 50), "more than 1000 digits"),
+        ("--override-generation-config.n " + "[" * 200_000, (1, 145), "nested deeper"),
+        ("--override-generation-config " + '{"a":' * 200_000, (1, 45), "not JSON"),
+    ],
+)
+def test_values_beyond_reading_are_refused_at_their_place(flags: str, place: tuple[int, int], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        parse_command_line(f"vllm serve m {flags}", path="s.sh").json("override-generation-config")
+    assert (caught.value.line, caught.value.column) == place
