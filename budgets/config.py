@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -136,12 +137,13 @@ def _documents(text: str, path: str, language: str) -> list[Node]:
         return [read_toml(text, locate)]
     if language == "json":
         return read_json_values(text, locate)
-    if text.lstrip()[:1] in ("{", "["):  # JSON under a YAML name reads tabs and long keys that YAML refuses
-        try:
-            return [read_json(text, locate)]
-        except InputError:
-            pass
-    return [read_yaml(text, locate)]
+    try:
+        return [read_yaml(text, locate)]
+    except InputError:
+        if text.lstrip()[:1] in ("{", "["):  # JSON under a YAML name, with tabs or long keys that YAML refuses
+            with contextlib.suppress(InputError):
+                return [read_json(text, locate)]
+        raise
 
 
 def _serve(text: str, path: str) -> Config:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,8 +19,8 @@ MAX_DEPTH = 100
 """Levels of nesting a document may have; a budget needs three."""
 MAX_DIGITS = 1000
 """Digits of the longest integer that is read: more are no number of tokens, and Python prints no more than 4300."""
-MAX_NODES = 2_000_000
-"""Nodes a document may expand to: YAML aliases of aliases grow without bound."""
+MAX_EXPANDED = 100_000
+"""Nodes that the aliases of a YAML document may add to it: aliases of aliases grow without bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,37 @@ def locator(text: str, path: str, *, line: int = 1, column: int = 1) -> Locate:
         return Location(path, line + row, offset - starts[row] + (column if row == 0 else 1))
 
     return locate
+
+
+class NotFinite(float):
+    """NaN, an infinity or a float too large for one, with the `text` it was written as, which is how JSON shows it."""
+
+    text: str
+
+    def __new__(cls, text: str, value: float) -> NotFinite:
+        self = super().__new__(cls, value)
+        self.text = text
+        return self
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def real(text: str) -> float:
+    """The float that `text` (`1.5`, `1e400`, `NaN`, `-Infinity`) says."""
+    value = float(text)
+    return value if math.isfinite(value) else NotFinite(text, value)
+
+
+def strict(value: Any) -> Any:
+    """Plain data as strict JSON has it: what is no finite number becomes the text it was written as."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return value.text if isinstance(value, NotFinite) else json.dumps(float(value))
+    if isinstance(value, Mapping):
+        return {key: strict(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [strict(item) for item in value]
+    return value
 
 
 def integer(value: int, place: Location) -> int:

@@ -11,7 +11,7 @@ from ..parsers.target import Target
 from ..serve.command import ServeCommand
 from .config import Config
 from .dialects import FALLBACK, LEVELS, RULES, Dialect, Form
-from .document import Duplicate, Node, duplicates
+from .document import Duplicate, Node, duplicates, strict
 from .request import BUDGET_KEY, FIELD, MESSAGES_LEAST, Endpoint, Request
 from .resolve import Resolution, ServerBudget, resolve, table
 from .template import TemplateFacts
@@ -140,7 +140,7 @@ class BudgetFacts:
         for request in self.requests:
             if request.value is not None and request.standing == "granted":
                 resolutions += [row.resolution for row in request.rows]
-        return {
+        facts = {
             "dialect": self.dialect,
             "form": self.form,
             "budgets": self.written,
@@ -155,6 +155,7 @@ class BudgetFacts:
             "requests": [_request_json(request) for request in self.requests],
             "prompts": self.template.as_json() if self.template is not None else None,
         }
+        return {key: strict(value) for key, value in facts.items()}
 
 
 def gather(

@@ -6,9 +6,9 @@ import json
 
 from ..checks.finding import Location
 from ..errors import InputError
-from .document import MAX_DEPTH, Entry, Locate, Node, integer, refuse, too_long
+from .document import MAX_DEPTH, Entry, Locate, Node, integer, real, refuse, too_long
 
-_DECODER = json.JSONDecoder(strict=False)
+_DECODER = json.JSONDecoder(strict=False, parse_float=real, parse_constant=real)
 _SPACE = " \t\r\n"
 
 

@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import dataclass, field
 
 from ..checks.finding import Location
-from .document import MAX_DEPTH, Entry, Locate, Node, Scalar, duplicates, integer, refuse, too_long
+from .document import MAX_DEPTH, Entry, Locate, Node, Scalar, duplicates, integer, real, refuse, too_long
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _PLAIN_VALUE = re.compile(r"\d{4}-\d\d-\d\d \d\d:[^\s,\]}#]+|[^\s,\]}#]+")
@@ -212,7 +212,7 @@ class _Scanner:
 
     def converted(self, raw: str, place: Location) -> Scalar:
         try:
-            value = tomllib.loads(f"v = {raw}")["v"]
+            value = tomllib.loads(f"v = {raw}", parse_float=real)["v"]
         except tomllib.TOMLDecodeError:
             raise _BrokenError(self.position) from None
         except ValueError:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+from ..budgets.document import strict
 from ..budgets.facts import BudgetFacts
 from .bud_ceiling import AnswerStarved, BudgetReachesCeiling, NotMonotone, Unlimited, ZeroBudget
 from .bud_model import EffortNotInTemplate, FallbackDisagrees, MarkerNotSingleToken
@@ -43,4 +45,5 @@ RULES = (
 def check_budget(facts: BudgetFacts) -> Iterator[Finding]:
     """Every finding about one configuration."""
     for rule in RULES:
-        yield from rule.check(facts)
+        for found in rule.check(facts):
+            yield replace(found, evidence=strict(found.evidence))

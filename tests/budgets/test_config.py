@@ -55,7 +55,7 @@ def test_forms(path: str, text: str, form: str, budget: object, place: tuple[int
     [
         ("b.json", "", "it is empty"),
         ("b.json", "  \n", "it is empty"),
-        ("b.yaml", "# nothing\n", "no YAML value"),
+        ("b.yaml", "# nothing\n", "no value in it"),
         ("b.json", "{", "b.json:1:2: not JSON"),
         ("b.json", "low: 1", "b.json:1:1: not JSON"),
         ("b.yaml", "low: [", "not YAML"),

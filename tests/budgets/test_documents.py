@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from typing import Any
 
@@ -11,7 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonctl.budgets.document import Node, duplicates, locator
+from reasonctl.budgets.document import Node, NotFinite, duplicates, locator, strict
 from reasonctl.budgets.json_text import read_json, read_json_values
 from reasonctl.budgets.toml_text import read_toml
 from reasonctl.budgets.yaml_text import read_yaml
@@ -61,18 +62,64 @@ def test_json_accepts_exactly_what_python_accepts(source: str) -> None:
         assert read("json", source).plain() == expected
 
 
-words = text.map("t{}".format)  # PyYAML leaves 0E0 bare, which is text in YAML 1.1 and a number in 1.2
-yaml_documents = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.floats(allow_nan=False) | words,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(words, inner, max_size=4),
-    max_leaves=20,
-)
-
-
-@given(yaml_documents)
+@given(documents)
 def test_yaml_reads_what_pyyaml_writes(value: Any) -> None:
     source = yaml.safe_dump(value, allow_unicode=True)
     assert read("yaml", source).plain() == value
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    """Equal to what PyYAML gives, type and all; its dates, bytes and sets are text or a mapping here, keys are text."""
+    if isinstance(theirs, dict):
+        odd = any(not isinstance(key, str) for key in theirs)
+        return isinstance(ours, dict) and (odd or all(same(ours[key], theirs[key]) for key in theirs))
+    if isinstance(theirs, list):
+        return isinstance(ours, list) and all(same(*pair) for pair in zip(ours, theirs, strict=True))
+    if not isinstance(theirs, (bool, int, float, str, type(None))):
+        return True
+    kind = float if isinstance(ours, NotFinite) else type(ours)
+    return kind is type(theirs) and (ours == theirs or repr(theirs) == "nan")
+
+
+yaml_scalars = (
+    st.from_regex(r"[-+.]{0,2}[0-9][0-9_:.xobeE+a-fA-F-]{0,9}", fullmatch=True)
+    | st.from_regex(r"[-+]?0[xob]?[0-9a-f_]{1,6}", fullmatch=True)
+    | st.from_regex(r"[-+]?[1-9][0-9]{0,2}(:[0-5]?[0-9]){1,3}(\.[0-9]*)?", fullmatch=True)
+    | st.sampled_from(
+        ["yes", "NO", "on", "Off", "True", "y", "n", "~", "null", "Null", "", ".inf", "-.INF", ".nan", "="]
+    )
+    | st.from_regex(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}", fullmatch=True)
+    | st.from_regex(r"!!(int|float|bool|null|str|binary) ?[0-9a-zA-Z]{1,4}", fullmatch=True)
+)
+
+
+def check_against_pyyaml(source: str) -> None:
+    try:
+        theirs = yaml.safe_load(source)
+    except Exception:  # PyYAML lets errors of its own conversions through
+        with pytest.raises(InputError) as caught:
+            read("yaml", source)
+        assert caught.value.line is not None
+        return
+    try:
+        ours = read("yaml", source).plain()
+    except InputError as error:
+        if "no value" in error.message:
+            assert theirs is None
+        else:
+            assert "plain word" in error.message or "contains itself" in error.message
+        return
+    assert same(ours, theirs)
+
+
+@given(yaml_scalars, st.sampled_from(["{}", "k: {}", "- {}", "'{}'", "[{}]", "{}: 1"]))
+def test_yaml_scalars_are_what_pyyaml_makes_of_them(scalar: str, frame: str) -> None:
+    check_against_pyyaml(frame.replace("{}", scalar))
+
+
+@given(st.text(alphabet="ab01:- \n[]{}&*!<,'\"#?|>~.", max_size=25))
+def test_yaml_documents_are_what_pyyaml_makes_of_them(source: str) -> None:
+    check_against_pyyaml(source)
 
 
 @given(st.text(max_size=40))
@@ -146,7 +193,18 @@ def test_places_in_yaml_and_merges() -> None:
         ("10", 10),
         ("0x10", 16),
         ("1_000", 1000),
-        ("1e3", 1000.0),
+        ("017", 15),
+        ("0o17", "0o17"),
+        ("1:30", 90),
+        ("4_096", 4096),
+        ("0b11", 3),
+        ("08", "08"),
+        ("1e3", "1e3"),
+        ("1.0e+3", 1000.0),
+        ("yes", True),
+        ("Off", False),
+        ("y", "y"),
+        ("2024-01-31", "2024-01-31"),
         ("true", True),
         ("~", None),
         ("none", "none"),
@@ -209,7 +267,18 @@ def test_a_toml_table_given_twice_is_found() -> None:
         ("yaml", "a: \x07", "1:4", "not YAML"),
         ("yaml", "? [a, b]\n: 1\n", "1:3", "plain word"),
         ("yaml", "a: &a [*a]", "1:", ""),
-        ("yaml", "# only a comment\n", "1:1", "no YAML value"),
+        ("yaml", "# only a comment\n", "1:1", "no value in it; write"),
+        ("yaml", "a: !thing 5", "1:4", "!thing"),
+        ("yaml", "a: !thing {b: 5}", "1:4", "!thing"),
+        ("yaml", "a: !!int x", "1:4", "this is no int"),
+        ("yaml", "a: [[[" + "[" * 5000, "1:104", "nested deeper"),
+        ("yaml", "".join(f"{' ' * n}a:\n" for n in range(300)), "101:101", "nested deeper"),
+        (
+            "yaml",
+            "a0: &a0 x\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 300)),
+            "102:7",
+            "nested deeper",
+        ),
         ("toml", "a = 1\nb = \n", "2:", "not TOML"),
         ("toml", "a 1", "1:", "not TOML"),
     ],
@@ -224,8 +293,35 @@ def test_what_is_broken_is_named_with_its_place(kind: str, source: str, place: s
 def test_yaml_aliases_cannot_explode() -> None:
     rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     rows += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    with pytest.raises(InputError, match="aliases expand"):
+    with pytest.raises(InputError, match="aliases expand") as caught:
         read("yaml", "\n".join(rows))
+    assert caught.value.line == 5, "the first row that goes beyond"
+    rows = ["a0: &a0 {k0: 1}"] + [f"a{n}: &a{n} {{<<: *a{n - 1}, k{n}: [{n}]}}" for n in range(1, 40)]
+    assert len(read("yaml", "\n".join(rows)).plain()["a39"]) == 40
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        ("json", '{"a": NaN, "b": [-Infinity, 1e400]}'),
+        ("yaml", "a: .nan\nb: [-.Inf, 1.0e+400]\n"),
+        ("toml", "a = nan\nb = [-inf, 1e400]\n"),
+    ],
+)
+def test_numbers_that_json_has_not_keep_their_text(kind: str, source: str) -> None:
+    value = read(kind, source).plain()
+    assert math.isnan(value["a"])
+    assert value["b"] == [-math.inf, math.inf]
+    shown = json.loads(json.dumps(strict(value), allow_nan=False))
+    assert (
+        shown
+        == {
+            "json": {"a": "NaN", "b": ["-Infinity", "1e400"]},
+            "yaml": {"a": ".nan", "b": ["-.Inf", "1.0e+400"]},
+            "toml": {"a": "nan", "b": ["-inf", "1e400"]},
+        }[kind]
+    )
+    assert strict({"a": [math.nan, 1.5, True, None]}) == {"a": ["NaN", 1.5, True, None]}
 
 
 def test_several_json_values_on_lines_or_pretty_printed() -> None:

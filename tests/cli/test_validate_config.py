@@ -290,6 +290,33 @@ def test_closed_stdin_is_an_empty_configuration(tmp_path: Path) -> None:
     assert "it is empty" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "wanted"),
+    [
+        ("b.json", '{"low": NaN, "medium": 1e400, "high": -Infinity}', {"NaN", "1e400", "-Infinity"}),
+        ("b.toml", "low = nan\nmedium = 1e400\nhigh = -inf", {"nan", "1e400", "-inf"}),
+        ("b.yaml", "low: .nan\nmedium: 1.0e+400\nhigh: -.inf", {".nan", "1.0e+400", "-.inf"}),
+        ("r.json", '{"messages": [], "thinking_token_budget": NaN}', {"NaN"}),
+        ("r.json", '{"messages": [], "max_tokens": 9, "thinking": {"type": "enabled", "budget_tokens": NaN}}', {"NaN"}),
+        ("b.json", '{"medium": NaN, "medium": Infinity}', {"Infinity"}),
+    ],
+)
+def test_every_report_is_strict_json(tmp_path: Path, name: str, content: str, wanted: set[str]) -> None:
+    def refuse(token: str) -> None:
+        raise AssertionError(f"a bare {token}")
+
+    for args in ((), ("--dialect", "vllm")):
+        done = RUNNER.invoke(app, ["validate-config", write(tmp_path, name, content), "--format", "json", *args])
+        assert done.exit_code == 1
+        report = json.loads(done.stdout, parse_constant=refuse)
+        budgets = report["facts"]["budgets"]
+        assert set(budgets.values() if isinstance(budgets, dict) else [budgets]) == wanted
+    if name == "b.json" and len(wanted) == 1:
+        done = RUNNER.invoke(app, ["validate-config", write(tmp_path, name, content), "--format", "json"])
+        (twice,) = [f["evidence"] for f in json.loads(done.stdout)["findings"] if f["rule"] == "BUD323"]
+        assert (twice["lost"], twice["kept"]) == ("NaN", "Infinity")
+
+
 def test_what_it_imports(tmp_path: Path) -> None:
     """Each reader is loaded only for the file that needs it, and nothing heavy ever."""
     budget = write(tmp_path, "b.json", QWEN38)
