@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -138,13 +137,18 @@ def _served_template(server: ServeCommand, value: str) -> tuple[str | None, str 
 def _kwargs(text: str | None) -> dict[str, Any]:
     if text is None:
         return {}
+    from ..traces.decode import NotJsonError, loads
+    from ..traces.surrogates import holds_half
+
     try:
-        kwargs = json.loads(text)
-    except ValueError as error:
+        kwargs = loads(text)
+    except NotJsonError as error:
         raise InputError(f"not JSON: {error}", source="--chat-template-kwargs") from None
-    if not isinstance(kwargs, dict):
+    if not isinstance(kwargs, dict) or holds_half(kwargs):
         raise InputError(
-            "not a JSON object", source="--chat-template-kwargs", mend="""write '{"enable_thinking": false}'"""
+            "half a character in it" if isinstance(kwargs, dict) else "not a JSON object",
+            source="--chat-template-kwargs",
+            mend="""write '{"enable_thinking": false}'""",
         )
     return kwargs
 

@@ -8,13 +8,15 @@ from typing import Any
 
 from ..errors import InputError
 from .chunks import ChunkAssembler
+from .decode import BadValueError, NotJsonError, loads
 from .jq import JqError, compile_jq
 from .kinds import FOREIGN, foreign_kind, kind_of
 from .native import TraceFormError, trace_of
 from .source import Source, decodes, open_source
 from .sse import DONE, looks_like_sse, sse_values
+from .surrogates import whole_trace
 from .trace import BrokenLine, Trace
-from .values import Value, json_values
+from .values import Value, json_values, parse_line
 from .vcr import Interaction, interactions, looks_like_cassette
 
 FORMATS = ("trace", "sse", "chunks", "response", "vcr", "text")
@@ -54,7 +56,7 @@ def read_traces(
                 first = first or item
             found = found or isinstance(item, Trace)
             last = item.line
-            yield item
+            yield whole_trace(item) if isinstance(item, Trace) else item
         if source.problem is not None:
             broken = BrokenLine(path, last, source.problem)
             first = first or broken
@@ -100,7 +102,7 @@ def _first_values(text: str) -> Iterator[Any]:
     for candidate in (text, text[1:].lstrip() if text[0] == "[" else ""):
         try:
             value, _ = decoder.raw_decode(candidate)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             continue
         yield from value[:1] if isinstance(value, list) else [value]
         return
@@ -108,7 +110,7 @@ def _first_values(text: str) -> Iterator[Any]:
         if line.startswith("{"):
             try:
                 yield json.loads(line)
-            except (json.JSONDecodeError, RecursionError):
+            except (ValueError, RecursionError):
                 continue
             return
 
@@ -154,7 +156,13 @@ def _mapped(source: Source, program: Callable[[Any], Iterator[Any]]) -> Iterator
 
 def _from_result(result: Any, line: int, path: str, taker: _Taker) -> Iterator[Trace | BrokenLine]:
     if isinstance(result, str):
-        if looks_like_sse(result) or kind_of(_parsed(result)) is not None:
+        try:
+            known = kind_of(loads(result)) is not None
+        except BadValueError:
+            known = True  # and said to be broken
+        except NotJsonError:
+            known = looks_like_sse(result)
+        if known:
             yield from _from_body(result, line, path, {}, "chunks")
         else:
             yield _text_trace(result, path, line)
@@ -171,16 +179,19 @@ def _from_interaction(item: Interaction, path: str) -> Iterator[Trace | BrokenLi
 
 def _from_body(body: Any, line: int, path: str, request: Mapping[str, Any], name: str) -> Iterator[Trace | BrokenLine]:
     """The traces of one answer: a stream as text, a parsed answer, or none where it is about something else."""
-    if isinstance(body, str) and looks_like_sse(body.lstrip()):
-        events = sse_values(((line, one) for one in body.splitlines()), path)
-        yield from _Taker(path, name, request=request, quiet=True).all(events)
-    elif isinstance(body, str) and "\n" in body.strip() and body.lstrip().startswith("{"):
-        lines = ((line, _parsed(one)) for one in body.splitlines() if one.strip())
-        yield from _Taker(path, name, request=request, quiet=True).all(lines)
-    else:
-        value = _parsed(body) if isinstance(body, str) else body
-        elements = value if isinstance(value, list) else [value]
-        yield from _Taker(path, name, request=request, quiet=True).all((line, element) for element in elements)
+    taker = _Taker(path, name, request=request, quiet=True)
+    if not isinstance(body, str):
+        elements = body if isinstance(body, list) else [body]
+        yield from taker.all((line, element) for element in elements)
+    elif looks_like_sse(body.lstrip()):
+        yield from taker.all(sse_values(((line, one) for one in body.splitlines()), path))
+    elif body.lstrip().startswith("{"):
+        whole = parse_line(path, line, body)
+        lines = body.splitlines()
+        if isinstance(whole, BrokenLine) and len(lines) > 1:
+            yield from taker.all(parse_line(path, line, one) for one in lines if one.strip())
+        else:
+            yield from taker.all([whole])
 
 
 class _Taker:
@@ -281,10 +292,3 @@ def _error_text(value: Mapping[str, Any]) -> str:
     error = value.get("error", value)
     text = error.get("message") if isinstance(error, dict) else error
     return " ".join(str(text or error).split())[:200]
-
-
-def _parsed(text: Any) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, TypeError, RecursionError):
-        return text

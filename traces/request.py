@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..prompts.messages import as_handed_over
+from .surrogates import holds_half
 
 if TYPE_CHECKING:
     from ..prompts.model import Model
@@ -31,7 +32,14 @@ def read_request(path: str) -> dict[str, Any]:
     requests, _ = read_requests(path)
     if len(requests) != 1:
         raise InputError(f"{len(requests)} requests in it, where one is meant", source=path)
-    return dict(requests[0].body.plain())
+    body = dict(requests[0].body.plain())
+    if holds_half(body):
+        raise InputError(
+            "half a character (\\ud800 to \\udfff alone) in it, which no tokenizer takes",
+            source=path,
+            mend="write the whole character",
+        )
+    return body
 
 
 def messages_of(request: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from .decode import BadValueError, NotJsonError, loads
 from .source import decodes
 from .trace import BrokenLine
-from .values import Value, json_problem
+from .values import Value
 
 DONE = object()
 """The value of `data: [DONE]`: the stream at hand is over."""
@@ -83,8 +83,8 @@ def _value(data: str) -> tuple[Any] | None:
     if not decodes(data):
         return None
     try:
-        return (json.loads(data),)
-    except (json.JSONDecodeError, RecursionError):
+        return (loads(data),)
+    except NotJsonError:
         return None
 
 
@@ -93,14 +93,17 @@ def _broken(pending: list[tuple[int, str]], name: str, *, at_end: bool = False) 
         return
     number = pending[0][0]
     if not all(decodes(part) for _, part in pending):
-        reason = "the data of this event is not UTF-8"
-    elif at_end:
-        reason = "the stream is cut in the middle of this event"
-    else:
-        try:
-            json.loads("\n".join(part for _, part in pending))
-            reason = "the data of this event is not JSON"
-        except (json.JSONDecodeError, RecursionError) as error:
-            detail = f" ({json_problem(error)})" if isinstance(error, json.JSONDecodeError) else ""
-            reason = f"the data of this event is not JSON{detail}"
+        yield BrokenLine(name, number, "the data of this event is not UTF-8")
+        return
+    try:
+        loads("\n".join(part for _, part in pending))
+        reason = "the data of this event is not JSON"
+    except BadValueError as error:
+        reason = f"the data of this event cannot be taken ({error})"
+    except NotJsonError as error:
+        reason = (
+            "the stream is cut in the middle of this event"
+            if at_end
+            else f"the data of this event is not JSON ({error})"
+        )
     yield BrokenLine(name, number, reason)

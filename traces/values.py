@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, TextIO
 
+from .decode import BadValueError, NotJsonError, loads, raw_decode
 from .source import Source, decodes
 from .trace import BrokenLine
 
 Value = tuple[int, Any]
 """(1-based line on which the value starts, the value)."""
 
-_DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n\ufeff\x1e]*")
 _WINDOW = 64 * 1024
 _LONGEST_TOKEN = 16
@@ -46,12 +46,13 @@ def member_values(source: Source, names: frozenset[str]) -> Iterator[Value | Bro
             if not window.take(":"):
                 raise window.error("expected ':' after a key")
             if key in names and window.take("["):
-                yield from _elements(window)
+                yield from _elements(window, source.name)
             else:
-                window.value()
+                with suppress(_BadValueError):  # in a part that nobody looks at
+                    window.value()
             window.take(",")
-    except _NotJsonError as error:
-        yield BrokenLine(source.name, error.line, f"this is not JSON ({error})")
+    except _PlacedError as error:
+        yield error.broken(source.name)
 
 
 def parse_line(source_name: str, number: int, text: str) -> Value | BrokenLine:
@@ -59,16 +60,11 @@ def parse_line(source_name: str, number: int, text: str) -> Value | BrokenLine:
     if not decodes(text):
         return BrokenLine(source_name, number, "this line is not UTF-8")
     try:
-        return number, json.loads(text)
-    except json.JSONDecodeError as error:
-        return BrokenLine(source_name, number, f"this line is not JSON ({json_problem(error)})")
-    except RecursionError:
-        return BrokenLine(source_name, number, "this line is nested too deeply")
-
-
-def json_problem(error: json.JSONDecodeError) -> str:
-    """What is wrong and where: some of the decoder's own messages end in `at` or `starting at`."""
-    return f"{error.msg.removesuffix(' at').removesuffix(' starting')}, column {error.colno}"
+        return number, loads(text)
+    except BadValueError as error:
+        return BrokenLine(source_name, number, f"this line cannot be taken ({error})")
+    except NotJsonError as error:
+        return BrokenLine(source_name, number, f"this line is not JSON ({error})")
 
 
 def _is_lines(head: str, *, whole: bool) -> bool:
@@ -87,8 +83,10 @@ def _is_lines(head: str, *, whole: bool) -> bool:
 
 def _parses(line: str) -> bool:
     try:
-        json.loads(line)
-    except (json.JSONDecodeError, RecursionError):
+        loads(line)
+    except BadValueError:
+        return True
+    except NotJsonError:
         return False
     return True
 
@@ -113,29 +111,36 @@ def _run_of_values(source: Source, *, open_arrays: bool) -> Iterator[Value | Bro
             if lost and (window.take(",") or window.take("]")):
                 continue  # what is left of an array after a broken element
             if open_arrays and window.take("["):
-                yield from _elements(window)
+                yield from _elements(window, source.name)
             else:
-                line = window.line
-                yield line, window.value()
-        except _NotJsonError as error:
-            yield BrokenLine(source.name, error.line, f"this is not JSON ({error})")
+                yield window.item(source.name)
+        except _PlacedError as error:
+            yield error.broken(source.name)
             lost = True
             window.resume()
 
 
-def _elements(window: _Window) -> Iterator[Value]:
+def _elements(window: _Window, name: str) -> Iterator[Value | BrokenLine]:
     while not window.take("]"):
-        window.skip_blank()
-        line = window.line
-        yield line, window.value()
+        yield window.item(name)
         if not window.take(",") and not window.sees("]"):
             raise window.error("expected ',' or ']'")
 
 
-class _NotJsonError(Exception):
+class _PlacedError(Exception):
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
         self.line = line
+
+    def broken(self, name: str) -> BrokenLine:
+        return BrokenLine(name, self.line, f"this is not JSON ({self})")
+
+
+class _BadValueError(_PlacedError):
+    """A value that cannot be taken; the window stands behind it."""
+
+    def broken(self, name: str) -> BrokenLine:
+        return BrokenLine(name, self.line, f"this value cannot be taken ({self})")
 
 
 class _Window:
@@ -170,33 +175,46 @@ class _Window:
             return True
         return False
 
+    def item(self, name: str) -> Value | BrokenLine:
+        """The value that starts here and its line, or why it is left out. Raises _PlacedError as `value`."""
+        self.skip_blank()
+        line = self.line
+        try:
+            return line, self.value()
+        except _BadValueError as error:
+            return error.broken(name)
+
     def value(self) -> Any:
-        """The value that starts here. Raises _NotJsonError where none does, or where it is cut."""
+        """The value that starts here. Raises _PlacedError where none does, or where it is cut or cannot be taken."""
         self.skip_blank()
         while True:
+            fault: str | None = None
+            value: Any = None
             try:
-                value, end = _DECODER.raw_decode(self._buffer, self._at)
-            except json.JSONDecodeError as error:
+                value, end = raw_decode(self._buffer, self._at)
+            except BadValueError as error:
+                fault, end = str(error), error.end
+            except NotJsonError as error:
                 # A value that the window cuts fails at the cut, or at the start of the string that is cut. The window
                 # doubles, which keeps the whole linear.
-                cut = error.msg.startswith("Unterminated string") or error.pos >= len(self._buffer) - _LONGEST_TOKEN
+                message = str(error)
+                cut = message.startswith("Unterminated string") or error.position >= len(self._buffer) - _LONGEST_TOKEN
                 if cut and self._more(max(_WINDOW, len(self._buffer) - self._at)):
                     continue
-                raise self.error(error.msg, error.pos) from None
-            except RecursionError:
-                raise self.error("nested too deeply") from None
+                raise self.error(message, error.position) from None
             if end == len(self._buffer) and self._more():
                 continue  # a number may go on
-            if not decodes(self._buffer[self._at : end]):
-                message = self.error("not UTF-8")
-                self._move(end)
-                raise message
+            if fault is None and not decodes(self._buffer[self._at : end]):
+                fault = "not UTF-8"
+            line = self.line
             self._move(end)
+            if fault is not None:
+                raise _BadValueError(fault, line)
             return value
 
-    def error(self, message: str, position: int | None = None) -> _NotJsonError:
+    def error(self, message: str, position: int | None = None) -> _PlacedError:
         place = self._at if position is None else position
-        return _NotJsonError(message, self.line + self._buffer.count("\n", self._at, place))
+        return _PlacedError(message, self.line + self._buffer.count("\n", self._at, place))
 
     def resume(self) -> None:
         """Go on at the next line that starts like a value."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 import base64
 import binascii
 import gzip
-import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
+from .decode import BadValueError, NotJsonError, loads
 from .source import Source
 from .trace import BrokenLine
-from .values import member_values
+from .values import Value, member_values
 
 _LISTS = frozenset(("interactions", "http_interactions"))
 _YAML_HEAD = re.compile(r"^(?:http_)?interactions:\s*(?:$|#)", re.MULTILINE)
@@ -57,7 +57,7 @@ def interactions(source: Source) -> Iterator[Interaction | BrokenLine]:
 
 
 def interaction_of(line: int, value: Mapping[str, Any]) -> Interaction:
-    """One entry of a cassette's list. Raises ValueError where the answer's body cannot be decoded."""
+    """One entry of a cassette's list. Raises ValueError where a body in it cannot be decoded."""
     request, response = _mapping(value.get("request")), _mapping(value.get("response"))
     return Interaction(line, str(request.get("uri") or ""), _mapping(_body(request)), _body(response))
 
@@ -73,15 +73,24 @@ def _body(message: Mapping[str, Any]) -> Any:
     body = message.get("body")
     if isinstance(body, dict):
         packed = body.get("base64_string")
-        body = base64.b64decode(packed) if isinstance(packed, str) else body.get("string", body)
+        body = _unpacked(packed) if isinstance(packed, str) else body.get("string", body)
     if isinstance(body, bytes):
         body = _decoded(body, message)
     if isinstance(body, str):
         try:
-            return json.loads(body)
-        except json.JSONDecodeError:
+            return loads(body)
+        except BadValueError as error:
+            raise _BodyError(f"a body of this interaction cannot be taken ({error})") from None
+        except NotJsonError:
             return body
     return body
+
+
+def _unpacked(packed: str) -> bytes:
+    try:
+        return base64.b64decode(packed)
+    except ValueError as error:
+        raise _BodyError(f"the body of this interaction cannot be unpacked ({error})") from None
 
 
 def _decoded(body: bytes, message: Mapping[str, Any]) -> str:
@@ -105,7 +114,7 @@ def _decoded(body: bytes, message: Mapping[str, Any]) -> str:
         raise _BodyError(f"the body of this interaction cannot be unpacked ({error})") from None
 
 
-def _yaml_items(source: Source) -> Iterator[tuple[int, Any] | BrokenLine]:
+def _yaml_items(source: Source) -> Iterator[Value | BrokenLine]:
     import yaml
 
     # The C loader where the package was built with it: ten times as fast on a cassette.
@@ -115,7 +124,7 @@ def _yaml_items(source: Source) -> Iterator[tuple[int, Any] | BrokenLine]:
         loader.get_event()  # start of the stream
         while loader.check_event(yaml.DocumentStartEvent):
             loader.get_event()
-            yield from _document_items(loader)
+            yield from _document_items(loader, source.name)
             loader.get_event()  # end of the document
     except RecursionError:
         yield BrokenLine(source.name, 1, "this YAML is nested too deeply")
@@ -127,29 +136,30 @@ def _yaml_items(source: Source) -> Iterator[tuple[int, Any] | BrokenLine]:
         loader.dispose()
 
 
-def _document_items(loader: Any) -> Iterator[tuple[int, Any]]:
+def _document_items(loader: Any, name: str) -> Iterator[Value | BrokenLine]:
     import yaml
 
     if not loader.check_event(yaml.MappingStartEvent):
-        _build(loader)
+        _node(loader, {})
         return
     loader.get_event()
     while not loader.check_event(yaml.MappingEndEvent):
-        key = _build(loader)
-        if key in _LISTS and loader.check_event(yaml.SequenceStartEvent):
+        key = getattr(_node(loader, {}), "value", None)
+        if isinstance(key, str) and key in _LISTS and loader.check_event(yaml.SequenceStartEvent):
             loader.get_event()
             while not loader.check_event(yaml.SequenceEndEvent):
                 line = loader.peek_event().start_mark.line + 1
-                yield line, _build(loader)
+                node = _node(loader, {})  # anchors reach as far as one interaction
+                try:
+                    yield line, loader.construct_document(node)
+                except yaml.constructor.ConstructorError as error:
+                    yield BrokenLine(name, line, f"this interaction cannot be taken ({error.problem})")
+                except ValueError:  # of Python's own number types
+                    yield BrokenLine(name, line, "this interaction cannot be taken (a number too long to be one)")
             loader.get_event()
         else:
-            _build(loader)
+            _node(loader, {})
     loader.get_event()
-
-
-def _build(loader: Any) -> Any:
-    """The next value of an event stream. Anchors reach as far as one interaction."""
-    return loader.construct_document(_node(loader, {}))
 
 
 def _node(loader: Any, anchors: dict[str, Any]) -> Any:

@@ -270,3 +270,20 @@ def test_no_child_outlives_the_command(tmp_path: Path, number: signal.Signals, w
     for descriptor in watched:
         assert select.select([descriptor], [], [], 30)[0], "a child outlived the command"
         os.close(descriptor)
+
+
+def test_what_no_tokenizer_takes_is_no_crash(run: Run, tmp_path: Path) -> None:
+    path = put(tmp_path, trace("t\ud800", "<think>a\ud800</think>b", request={"messages": []}))
+    code, report = as_json(run, path, "--model", "fixture:qwen3", "--parser", "qwen3")
+    assert code == 0
+    assert report["facts"]["results"][0]["full"] == {"reasoning": "a�", "content": "b"}
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "says"),
+    [('{"a": "\\ud800"}', "half a character"), (f'{{"a": {"9" * 5000}}}', "too long"), ('{"a": 1, "a": 2}', "twice")],
+)
+def test_kwargs_that_cannot_be_taken_are_refused(run: Run, kwargs: str, says: str) -> None:
+    err = refused(run, OPEN_TRACES, "--chat-template-kwargs", kwargs)
+    assert says in err
+    assert "set_int_max" not in err
