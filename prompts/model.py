@@ -112,18 +112,18 @@ def load_model(spec: str, *, chat_template: Path | None = None) -> Model:
     """
     from . import folder, hub
 
-    path = Path(spec).expanduser()
+    path = _expanded(spec)
     if spec.startswith("fixture:"):
         model = folder.read_fixture(spec)
     elif path.is_dir():
         model = folder.read_folder(path, source=spec)
-    elif path.suffix == ".gguf":
+    elif path.is_file() and path.suffix == ".gguf":
         raise InputError(
             "a .gguf file cannot be read yet", source=spec, mend="give the model's Hugging Face folder or hub id"
         )
     elif path.is_file():
         model = folder.read_lone_file(path, source=spec)
-    elif hub.looks_like_id(spec):
+    elif hub.looks_like_id(spec) and not _means_a_path(spec):
         model = hub.read_hub(spec)
     else:
         raise InputError(
@@ -133,3 +133,27 @@ def load_model(spec: str, *, chat_template: Path | None = None) -> Model:
             " or fixture:NAME",
         )
     return folder.with_template(model, chat_template) if chat_template is not None else model
+
+
+_FILE_ENDINGS = (".json", ".jinja", ".jinja2", ".j2", ".gguf")
+
+
+def _means_a_path(spec: str) -> bool:
+    """A mistyped path must not be asked for on the network: it looks like a file or begins in a folder of ours."""
+    name = spec.partition("@")[0]
+    return (
+        name.lower().endswith(_FILE_ENDINGS)
+        or name.startswith((".", "/", "~"))
+        or name.count("/") != 1
+        or Path(name.partition("/")[0]).is_dir()
+    )
+
+
+def _expanded(spec: str) -> Path:
+    """The path with `~` spelled out. Raises InputError for a user that is not there, or a text no path can be."""
+    try:
+        path = Path(spec).expanduser()
+        path.exists()
+    except (RuntimeError, ValueError, OSError) as error:
+        raise InputError(f"no such file or folder ({error})", source=repr(spec)[:200], mend="give a path") from None
+    return path

@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings, strategies
 
 from reasonctl.errors import InputError
 from reasonctl.fixtures import model_path
+from reasonctl.prompts import hub
 from reasonctl.prompts import typed as typed_room
-from reasonctl.prompts.model import Unreadable, load_model
+from reasonctl.prompts.model import Model, Unreadable, load_model
 from reasonctl.prompts.survey import special_tokens
 
 
@@ -345,10 +346,33 @@ def test_what_is_no_model_is_refused(tmp_path: Path, name: str, content: str | N
         load_model(str(path))
 
 
-@pytest.mark.parametrize("spec", ["nowhere", "a/b/c", "./missing"])
-def test_what_is_nowhere_is_refused(spec: str) -> None:
-    with pytest.raises(InputError, match="no such file or folder"):
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("nowhere", "a/b/c", "./missing", "../up", "/missing", "~/missing", "~nobody-here/x", ".", "x" * 5000),
+        *("bad/nosuch.json", "bad/template.jinja", "bad/model.GGUF", "here/model", "here/model@main", "a/b.j2@v1"),
+    ],
+)
+def test_what_is_nowhere_is_refused_and_never_asked_for_on_the_network(
+    spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def never(spec: str) -> None:
+        raise AssertionError(spec)
+
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hub, "read_hub", never)
+    said = "holds no model files" if spec == "." else "no such file or folder"
+    with pytest.raises(InputError, match=said) as caught:
         load_model(spec)
+    assert caught.value.mend
+
+
+@pytest.mark.parametrize("spec", ["owner/name", "owner/name.v1", "owner/name@refs/pr/1"])
+def test_a_hub_id_is_one(spec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hub, "read_hub", lambda spec: Model(source=spec, kind="hub", path=None))
+    assert load_model(spec).source == spec
 
 
 def test_an_unknown_fixture_names_the_known_ones() -> None:
