@@ -280,7 +280,8 @@ def _prompt_problem(model: Model, rendered: Survey) -> str | None:
     if model.code_prompt is not None:
         return f"built by code: not evaluated ({model.code_prompt})"
     if model.template is None and model.coded is None:
-        return "the model has no chat template"
+        empty = any(not template.text.strip() for template in model.templates)
+        return "the model's chat template is empty" if empty else "the model has no chat template"
     return None if rendered.states else "nothing was rendered"
 
 
@@ -331,6 +332,9 @@ def _prompt_row(facts: AuditFacts) -> Coverage:
         return Coverage("prompt", "skipped", "without the model there is no prompt")
     if facts.prompt_problem is not None:
         return Coverage("prompt", "skipped", facts.prompt_problem)
+    prompts = [state.prompt for state in facts.survey.states if state.prompt is not None]
+    if prompts and not any(prompt.strip() for prompt in prompts):
+        return Coverage("prompt", "partial", "the template writes nothing, whatever the request: every prompt is empty")
     return Coverage("prompt", "examined", None)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InputError
+from .given import KWARGS, kwargs_in, not_empty, taken
 from .options import CheckOptions, checking
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ def audit(
         str | None,
         typer.Option(metavar="FILE|CMD|-", help="A vllm serve or slimserve command line, or a file with one."),
     ] = None,
-    chat_template: Annotated[Path | None, typer.Option(help="A template in place of the model's own.")] = None,
+    chat_template: Annotated[
+        str | None, typer.Option(metavar="FILE", help="A template in place of the model's own.")
+    ] = None,
     chat_template_kwargs: Annotated[
         str | None, typer.Option(metavar="JSON", help="Kwargs that requests really send: they weigh as much as none.")
     ] = None,
@@ -57,12 +59,17 @@ def audit(
     options: CheckOptions,
 ) -> Report:
     """Render the template in every way a request can, put probes to the parser, and say what a client would get."""
+    not_empty(model=model, parser=parser, serve=serve, chat_template_kwargs=chat_template_kwargs, print=print_)
+    not_empty(chat_template=chat_template)
+    for path in paths or []:
+        not_empty(PATH=path)
+    template_file = Path(chat_template) if chat_template is not None else None
     if print_ is not None and print_ not in PRINTABLE:
         raise InputError(f"{print_!r} cannot be printed", source="--print", mend="use --print flags")
     asked = _asked(chat_template_kwargs)
     jobs = _jobs(paths or [], model, serve)
     audited = [
-        _audited(source, server, parser, chat_template, asked, options, given=model is not None)
+        _audited(source, server, parser, template_file, asked, options, given=model is not None)
         for source, server in jobs
     ]
     if print_ is not None:
@@ -93,7 +100,11 @@ def _jobs(paths: Sequence[str], model: str | None, serve: str | None) -> list[tu
 
 def _is_model(path: str) -> bool:
     """A folder, a template, a tokenizer config, a fixture or a hub id; any other file may hold a serve command."""
-    found = Path(path).expanduser()
+    try:
+        found = Path(path).expanduser()
+        found.is_file()
+    except (RuntimeError, OSError):  # a user that is not there, a text too long for a name
+        return not any(character.isspace() for character in path)
     if found.is_dir() or path.startswith("fixture:"):
         return True
     if found.is_file():
@@ -104,15 +115,10 @@ def _is_model(path: str) -> bool:
 def _asked(text: str | None) -> tuple[Mapping[str, Any], ...]:
     if text is None:
         return ()
-    try:
-        kwargs = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"not JSON: {error}", source="--chat-template-kwargs") from None
-    if not isinstance(kwargs, dict):
-        raise InputError(
-            "not a JSON object", source="--chat-template-kwargs", mend="""write '{"enable_thinking": false}'"""
-        )
-    return (kwargs,)
+    kwargs = kwargs_in(text)
+    if kwargs.get("tools") is not None:
+        raise InputError("tools are no kwarg to audit", source=KWARGS, mend="leave them out: the audit offers some")
+    return (taken(kwargs, source=KWARGS),)
 
 
 def _audited(
@@ -176,6 +182,10 @@ def _with_served_template(model: Model, command: ServeCommand) -> Model:
     for path in (Path(value), beside):
         if path.is_file():
             return with_template(model, path)
+    if not value.strip():
+        raise InputError(
+            "the serve command's --chat-template is empty", source=command.location.path, mend="fill it in"
+        )
     if not any(character in value for character in "{}\n"):
         raise InputError("no such template file", source=value, mend="give the template with --chat-template")
     inline = Template(value, origin="--chat-template")

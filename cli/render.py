@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
+from .given import KWARGS, kwargs_in, not_empty, taken
 
 if TYPE_CHECKING:
     from ..prompts.model import Model
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ..prompts.state import State
 
 _QUESTION = "What is 2 + 2?"
+_STDIN = "standard input"
 _KEYS = ("messages", "tools", "chat_template_kwargs", "reasoning_effort")
 
 
@@ -27,10 +29,11 @@ def render(
         str | None, typer.Option(metavar="JSON", help="The request's chat_template_kwargs, as a JSON object.")
     ] = None,
     messages: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Messages, or a whole request body, in JSON; - is stdin.")
+        str | None,
+        typer.Option(metavar="FILE", help="Messages, or a whole request body, in JSON; - is standard input."),
     ] = None,
     tools: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Tools in OpenAI form, in JSON; - is stdin.")
+        str | None, typer.Option(metavar="FILE", help="Tools in OpenAI form, in JSON; - is standard input.")
     ] = None,
 ) -> None:
     """Print the prompt a request renders to. The state it leaves the model in goes to stderr."""
@@ -38,13 +41,14 @@ def render(
     from ..prompts.messages import as_handed_over
     from ..prompts.model import load_model
 
+    not_empty(model=model, messages=messages, tools=tools, chat_template_kwargs=chat_template_kwargs)
     request = _request(messages, tools)
     if chat_template_kwargs is not None:
-        own = _json(chat_template_kwargs, "--chat-template-kwargs")
-        if not isinstance(own, dict):
-            raise InputError(
-                "is no JSON object", source="--chat-template-kwargs", mend='write {"enable_thinking": false}'
-            )
+        request["chat_template_kwargs"] = kwargs_in(chat_template_kwargs)
+    if "chat_template_kwargs" in request:
+        own = taken(request["chat_template_kwargs"], source=KWARGS if chat_template_kwargs else messages or KWARGS)
+        if own.get("tools") is not None:  # vLLM lets them win over the request's field
+            request["tools"] = _tools(own.pop("tools"), "chat_template_kwargs")
         request["chat_template_kwargs"] = own
     kwargs = effective_kwargs(
         request_kwargs=request.get("chat_template_kwargs"), reasoning_effort=request.get("reasoning_effort")
@@ -55,10 +59,12 @@ def render(
         error = result.error
         template = loaded.template_for(tools=bool(request.get("tools")))
         place = str(template.path) if template is not None and template.path is not None else model
+        maker = "prompt builder" if loaded.coded is not None else "template"
         raise InputError(
-            f"the template gives no prompt for these messages: {error.message if error else 'no result'}",
+            f"the {maker} gives no prompt for these messages: {error.message if error else 'no result'}",
             source=place,
             line=error.line if error else None,
+            mend="change the messages or the kwargs" if error and error.by_template else f"mend the {maker}",
         )
     _show(result.text)
     typer.echo(_state_line(loaded, probed or result, is_probed=probed is not None), err=True)
@@ -75,14 +81,20 @@ def _render(
     from ..prompts.rendering import renderers
 
     if model.code_prompt is not None:
-        raise InputError(f"its prompts are built by code: {model.code_prompt}", source=model.source)
+        raise InputError(
+            f"its prompts are built by code: {model.code_prompt}",
+            source=model.source,
+            mend="render another model, or this one with the server's own library",
+        )
     tools = request.get("tools") or None
     opened = renderers(model)
     renderer = opened.get(tools is not None)
     if renderer is None:
         named = ", ".join(sorted({other.name for other in model.templates}))
         raise InputError(
-            f"has no default chat template, only {named}" if named else "has no chat template", source=model.source
+            f"has no default chat template, only {named}" if named else "has no chat template",
+            source=model.source,
+            mend="give a folder with a chat_template.jinja, or that file itself",
         )
     marked = _with_sentinel(messages)
     reaching = renderer.reaching(
@@ -155,36 +167,51 @@ def _show(prompt: str) -> None:
 
 def _request(messages: str | None, tools: str | None) -> dict[str, Any]:
     """What `--messages` and `--tools` say, as a request body; one plain question without them."""
+    if messages == tools == "-":
+        raise InputError(
+            "cannot be both the messages and the tools", source=_STDIN, mend="put one of the two into a file"
+        )
     body: Any = {"messages": [{"role": "user", "content": _QUESTION}]}
+    source = _STDIN if messages == "-" else messages
     if messages is not None:
-        body = _json(_read(messages, "--messages"), messages)
+        body = _json(messages)
         body = {"messages": body} if isinstance(body, list) else body
     if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
-        raise InputError("holds neither a list of messages nor a request body", source=messages)
+        raise InputError("holds neither a list of messages nor a request body", source=source, mend=_MEND)
     if not body["messages"] or not all(isinstance(each, dict) and "role" in each for each in body["messages"]):
-        raise InputError("each message is an object with a role, and there is at least one", source=messages)
+        raise InputError("each message is an object with a role, and there is at least one", source=source, mend=_MEND)
+    if not all(isinstance(each.get("tool_calls") or [], list) for each in body["messages"]):
+        raise InputError("tool_calls are a list", source=source, mend="write a list of calls, or leave them out")
     request = {key: body[key] for key in _KEYS if body.get(key) is not None}
+    for key, kind, name in (("chat_template_kwargs", dict, "an object"), ("reasoning_effort", str, "a text")):
+        if not isinstance(request.get(key, kind()), kind):
+            raise InputError(f"{key} is not {name}", source=source, mend=f"write {name} there")
     if tools is not None:
-        request["tools"] = _json(_read(tools, "--tools"), tools)
-    listed = request.get("tools", [])
-    if not isinstance(listed, list) or not all(isinstance(tool, dict) for tool in listed):
-        raise InputError("tools are a list of objects", source=tools or messages)
+        request["tools"] = _json(tools)
+    if "tools" in request:
+        request["tools"] = _tools(request["tools"], tools if tools not in (None, "-") else source or _STDIN)
     return request
 
 
-def _read(name: str, flag: str) -> str:
-    from ..prompts.files import read_text
+def _tools(value: Any, source: str | None) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(tool, dict) for tool in value):
+        raise InputError(
+            "tools are a list of objects", source=source, mend='write [{"type": "function", "function": {...}}]'
+        )
+    return value
+
+
+_MEND = 'write [{"role": "user", "content": "hello"}], or a request body with "messages"'
+
+
+def _json(name: str) -> Any:
+    """The JSON in a file, or in standard input where the name is `-`."""
+    from ..prompts.files import parse_json, read_text
 
     if name != "-":
-        return read_text(Path(name))
+        return parse_json(read_text(Path(name)), source=name)
     try:
-        return sys.stdin.buffer.read().decode("utf-8")
+        text = sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(f"byte {error.start} of stdin is not UTF-8", source=flag) from None
-
-
-def _json(text: str, source: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg}", source=source, line=error.lineno, column=error.colno) from None
+        raise InputError(f"byte {error.start} is not UTF-8", source=_STDIN, mend="send it as UTF-8") from None
+    return parse_json(text, source=_STDIN)

@@ -20,7 +20,7 @@ _PR_SET_PDEATHSIG = 1
 _MESSAGE_CHARS = 300
 _TAKEN = frozenset(
     {
-        *("messages", "tools", "documents", "add_generation_prompt", "continue_final_message"),
+        *("messages", "tools", "add_generation_prompt", "continue_final_message"),
         *("conversations", "chat_template", "return_assistant_tokens_mask", "tokenize"),
     }
 )
@@ -141,7 +141,10 @@ class _Worker:
         return {
             "reads": sorted(names),
             "declared": sorted(self.declared),
-            "compared": reads.compared_values(tree, names),
+            "compared": {
+                name: [value for value in values if _is_whole(value)]
+                for name, values in reads.compared_values(tree, names).items()
+            },
             "wants_parts": self.parts,
         }
 
@@ -177,6 +180,8 @@ class _Worker:
         )
         if len(text) > self.limits["output_chars"]:
             return _failed("output", f"the prompt is longer than {self.limits['output_chars']} characters")
+        if not _is_whole(text):
+            return _failed("raised", "the prompt holds half a character (a lone surrogate), which no tokenizer takes")
         return {"text": text}
 
 
@@ -200,6 +205,15 @@ def _in_form(message: dict[str, Any], parts: bool) -> dict[str, Any]:
     return message
 
 
+def _is_whole(value: Any) -> bool:
+    """No text of half a character: UTF-8 has none, so neither has a prompt or a report."""
+    try:
+        str(value).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _failed(kind: str, message: str, **more: Any) -> dict[str, Any]:
     return {"error": {"kind": kind, "message": message, "line": None, "by_template": False, **more}}
 
@@ -221,7 +235,7 @@ def _explained(error: Exception) -> dict[str, Any]:
     # transformers' raise_exception raises the bare class; Jinja's own errors are subclasses.
     by_template = type(error) is TemplateError
     # transformers quotes the whole prompt in some of its messages.
-    text = " ".join(str(error).split())[:_MESSAGE_CHARS]
+    text = " ".join(str(error).encode("utf-8", "backslashreplace").decode().split())[:_MESSAGE_CHARS]
     message = text if by_template else f"{type(error).__name__}: {text}"
     kind = "refused" if isinstance(error, SecurityError) else "raised"
     return _failed(kind, message, line=line, by_template=by_template)

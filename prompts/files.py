@@ -19,6 +19,8 @@ MODEL_FILES = (
 )
 """All of a model that is ever looked at, as names and patterns inside its folder: no weights."""
 
+_MAX_DEPTH = 200
+
 
 def read_text(path: Path) -> str:
     """A UTF-8 file. Raises InputError that names the byte or the reason."""
@@ -49,6 +51,8 @@ def parse_json(text: str, *, source: str, mend: str = "mend the file there", exa
             if exact
             else json.loads(text)
         )
+        if _is_deep(value):
+            raise RecursionError
         if "\\ud" in text.lower() or not text.isascii():
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except json.JSONDecodeError as error:
@@ -100,6 +104,21 @@ def _oddity(path: Path) -> str | None:
     if stat.S_ISREG(mode):
         return None if os.access(path, os.R_OK) else "permission denied"
     return "it is a folder" if stat.S_ISDIR(mode) else "it is a pipe, a socket or a device, and no file"
+
+
+def _is_deep(value: Any) -> bool:
+    """Nested so deep that code further on, which recurses, might not come back."""
+    layer = [value]
+    for _ in range(_MAX_DEPTH):
+        layer = [
+            inner
+            for each in layer
+            if isinstance(each, dict | list)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not layer:
+            return False
+    return True
 
 
 class _AmbiguousError(ValueError):

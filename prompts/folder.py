@@ -17,6 +17,7 @@ from .files import json_object, odd_files, read_text
 from .model import LONE_TEMPLATE_TOKENS, Kind, Model, Template, Unreadable
 from .typed import SPECIAL_TOKEN_NAMES, typed
 
+EMPTY = "is empty: such a template writes no prompt"
 TEMPLATE_FILE = "chat_template.jinja"
 NAMED_TEMPLATES = "additional_chat_templates"
 CONFIG_FILE = "tokenizer_config.json"
@@ -42,6 +43,9 @@ def read_folder(path: Path, *, source: str, kind: Kind = "folder") -> Model:
             source=source,
             mend="give the folder of a Hugging Face snapshot",
         )
+    if default is not None and not default.text.strip():
+        unreadable.append(Unreadable(default.origin, f"chat_template {EMPTY}", key="chat_template"))
+        default = None
     special_tokens = _special_tokens(tokenizer_config, legacy_tokens)
     by_code = found if isinstance(found, CodedPrompts) else None
     if by_code is not None:
@@ -84,7 +88,7 @@ def read_lone_file(path: Path, *, source: str) -> Model:
     """A model that is only a template or a `tokenizer_config.json`; there is no tokenizer then."""
     problem = "a lone file has no tokenizer"
     if path.suffix in (".jinja", ".jinja2", ".j2"):
-        template = Template(read_text(path), origin=path.name, path=path)
+        template = _template_file(path)
         return Model(
             source=source,
             kind="template",
@@ -119,9 +123,20 @@ def with_template(model: Model, path: Path) -> Model:
     """The model as `--chat-template` makes it: the file's template stands in for all of its own.
 
     Code that builds prompts looks at no template, a given one included.
+
+    Raises:
+        InputError: the file cannot be read, or is empty.
     """
-    template = Template(read_text(path), origin=path.name, path=path)
+    template = _template_file(path)
     return dataclasses.replace(model, template=None if model.coded else template, templates=(template,))
+
+
+def _template_file(path: Path) -> Template:
+    """The template in a file that the user names. Raises InputError for an empty one, too."""
+    text = read_text(path)
+    if not text.strip():
+        raise InputError(EMPTY, source=str(path), mend="give a file with a template in it")
+    return Template(text, origin=path.name, path=path)
 
 
 def _templates(path: Path, tokenizer_config: Mapping[str, Any], unreadable: list[Unreadable]) -> list[Template]:

@@ -9,6 +9,8 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """The values of the request field `reasoning_effort` (vLLM 0.33.0, renderers/params.py, `ReasoningEffort`)."""
 
 _UNSET = (None, "auto")
+_REFUSED = frozenset({"chat_template", "conversation", "messages", "model_config", "self", "tokenizer"})
+_WITHOUT_EFFECT = frozenset({"add_generation_prompt", "continue_final_message", "return_dict", "tokenize"})
 
 
 def effective_kwargs(
@@ -47,6 +49,27 @@ def template_kwargs(effective: Mapping[str, Any], reads: Collection[str]) -> dic
     Source: vLLM 0.33.0, renderers/hf.py `resolve_chat_template_kwargs`.
     """
     return {name: value for name, value in effective.items() if name in reads}
+
+
+def refused(kwargs: Mapping[str, Any]) -> list[str]:
+    """Names in a request's own kwargs for which vLLM answers with an error, unless their value is null.
+
+    They are arguments of its own calls: it refuses a chat_template (without --trust-request-chat-template), and the
+    others collide. Source: vLLM 0.33.0, renderers/online_renderer.py `validate_chat_template` and renderers/hf.py
+    `safe_apply_chat_template`, run.
+    """
+    named = {name for name in _REFUSED if kwargs.get(name) not in _UNSET}
+    if kwargs.get("return_assistant_tokens_mask") not in (*_UNSET, False):
+        named.add("return_assistant_tokens_mask")
+    return sorted(named)
+
+
+def without_effect(kwargs: Mapping[str, Any]) -> list[str]:
+    """Names in a request's own kwargs that change no prompt: the request's fields of that name, or the server, win.
+
+    Source: vLLM 0.33.0, entrypoints/openai/chat_completion/protocol.py `build_chat_params`, run.
+    """
+    return sorted(_WITHOUT_EFFECT & kwargs.keys())
 
 
 def variant_kwargs(

@@ -79,6 +79,6 @@ def _arguments(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value) if value else {}
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             value = {}
     return value if isinstance(value, dict) else {}

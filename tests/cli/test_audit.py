@@ -236,8 +236,24 @@ def test_code_built_prompts_are_not_evaluated(run: Run, tmp_path: Path) -> None:
         (["--model", "no/such/place/at/all"], "no/such/place/at/all"),
         (["--model", "fixture:nope"], "fixture:nope"),
         (["--model", "fixture:qwen3", "--print", "everything"], "--print: 'everything'"),
-        (["--model", "fixture:qwen3", "--chat-template-kwargs", "{"], "--chat-template-kwargs: not JSON"),
-        (["--model", "fixture:qwen3", "--chat-template-kwargs", "[1]"], "--chat-template-kwargs: not a JSON object"),
+        (["--model", "fixture:qwen3", "--chat-template-kwargs", "{"], "--chat-template-kwargs:1:2: not JSON"),
+        (["--model", "fixture:qwen3", "--chat-template-kwargs", "[1]"], "--chat-template-kwargs: is not a JSON object"),
+        (["--model", "fixture:qwen3", "--chat-template-kwargs", '{"a": 1, "a": 1}'], "the key 'a' stands there twice"),
+        (["--model", "fixture:qwen3", "--chat-template-kwargs", '{"a": Infinity}'], "Infinity is no JSON"),
+        (["--model", "fixture:qwen3", "--chat-template-kwargs", '{"messages": []}'], "vLLM refuses a request"),
+        (["--model", "fixture:qwen3", "--chat-template-kwargs", '{"tools": []}'], "tools are no kwarg to audit"),
+        (["--model", "fixture:qwen3", "--chat-template-kwargs", "[" * 100_000], "nested too deeply"),
+        (["--model", "fixture:qwen3", "--chat-template-kwargs", "1" * 10_000], "an integer of thousands of digits"),
+        (["--model", ""], "--model: is empty; give a value"),
+        (["--model", "fixture:qwen3", "--parser", ""], "--parser: is empty"),
+        (["--model", "fixture:qwen3", "--serve", ""], "--serve: is empty"),
+        (["--model", "fixture:qwen3", "--chat-template", ""], "--chat-template: is empty"),
+        (["--model", "fixture:qwen3", "--print", ""], "--print: is empty"),
+        ([""], "PATH: is empty"),
+        (["~no-such-user/x"], "no such file or folder"),
+        (["a" * 5000], "no such file or folder"),
+        (["--model", "fixture:qwen3", "--chat-template", "/dev/null"], "/dev/null: is empty: such a template writes"),
+        (["--model", "fixture:qwen3", "--serve", "vllm serve x --chat-template ' '"], "--chat-template is empty"),
         (["--serve", "echo hello"], "no command line"),
         (["--model", "fixture:qwen3", "--chat-template", "no-such.jinja"], "no-such.jinja"),
     ],
@@ -265,3 +281,35 @@ def test_a_file_that_cannot_be_read_is_named_as_it_stands_in_the_folder(
         ("m/odd/config.json", 1, "config.json: vocab_size"),
         ("m/odd/generation_config.json", 2, "generation_config.json"),
     ]
+
+
+def coverage_of(report: dict[str, Any], surface: str) -> tuple[str, str | None]:
+    return next((row["status"], row["reason"]) for row in report["coverage"] if row["surface"] == surface)
+
+
+def test_an_empty_template_is_said_to_write_no_prompt(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(model_path("qwen3"), tmp_path / "m")
+    (tmp_path / "m" / "chat_template.jinja").write_text("\n")
+    _, report = as_json(run, "--model", str(tmp_path / "m"))
+    assert [f["subject"]["key"] for f in report["findings"]] == ["chat_template.jinja: chat_template"]
+    assert coverage_of(report, "prompt") == ("skipped", "the model's chat template is empty")
+    assert report["verdict"] == "incomplete"
+
+
+def test_a_template_that_writes_nothing_is_no_pass(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "chat_template.jinja").write_text("{# nothing #}")
+    _, report = as_json(run, "--model", str(tmp_path / "chat_template.jinja"))
+    assert coverage_of(report, "prompt") == (
+        "partial",
+        "the template writes nothing, whatever the request: every prompt is empty",
+    )
+    assert report["verdict"] == "incomplete"
+
+
+def test_kwargs_without_effect_are_said_and_no_variant(run: Run) -> None:
+    code, out, err = run(
+        "--model", "fixture:qwen3", "--chat-template-kwargs", '{"tokenize": false}', "--format", "json"
+    )
+    assert code == 0
+    assert "tokenize: no effect" in err
+    assert not any("tokenize" in row["variant"] for row in json.loads(out)["facts"]["prompt_states"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from reasonctl.prompts.kwargs import effective_kwargs, template_kwargs, variant_kwargs
+from reasonctl.prompts.kwargs import effective_kwargs, refused, template_kwargs, variant_kwargs, without_effect
 
 
 def test_the_effort_field_beats_one_inside_the_kwargs() -> None:
@@ -70,3 +70,27 @@ def test_the_template_gets_only_what_it_declares() -> None:
 )
 def test_in_a_variant_the_effort_is_the_request_field(variant: dict[str, Any], expected: dict[str, Any]) -> None:
     assert variant_kwargs(variant) == expected
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "names"),
+    [
+        ({"chat_template": "x", "messages": [], "enable_thinking": False}, ["chat_template", "messages"]),
+        ({"chat_template": None, "messages": "auto"}, []),
+        (
+            {"self": 1, "tokenizer": 0, "model_config": {}, "conversation": []},
+            ["conversation", "model_config", "self", "tokenizer"],
+        ),
+        ({"return_assistant_tokens_mask": True}, ["return_assistant_tokens_mask"]),
+        ({"return_assistant_tokens_mask": False, "tools": [], "documents": []}, []),
+    ],
+)
+def test_names_that_collide_with_vllms_own_arguments_are_refused(kwargs: dict[str, Any], names: list[str]) -> None:
+    assert refused(kwargs) == names
+
+
+def test_names_that_the_requests_own_fields_beat_have_no_effect() -> None:
+    assert without_effect({"tokenize": True, "add_generation_prompt": None, "x": 1}) == [
+        "add_generation_prompt",
+        "tokenize",
+    ]
