@@ -38,7 +38,9 @@ def replay(
     ] = None,
     parser: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME|all|none", help="Repeatable. Default: the recorded parser, else all."),
+        typer.Option(
+            metavar="NAME|all|none", help="Repeatable. Default: the recorded one and the one of --serve, else all."
+        ),
     ] = None,
     serve: Annotated[
         str | None, typer.Option(metavar="FILE|CMD|-", help="The command line that served, or a file with it.")
@@ -167,6 +169,8 @@ def _plan(parsers: Sequence[str], server: ServeCommand | None, target: Target, c
     served = server.reasoning_parser if server is not None else None
     if server is not None and len(named) == 1:
         served = named[0]
+    elif server is not None and served is not None:
+        _registered(served, server, target)
     return Plan(
         parsers=asked,
         named=named,
@@ -174,6 +178,19 @@ def _plan(parsers: Sequence[str], server: ServeCommand | None, target: Target, c
         chunkings=parse_chunkings(chunking) if chunking is not None else DEFAULT_CHUNKINGS,
         target=target,
     )
+
+
+def _registered(parser: str, server: ServeCommand, target: Target) -> None:
+    """Raise InputError, with the place, where the target lacks the serve command's parser."""
+    from ..parsers import row
+
+    try:
+        row(parser, target)
+    except InputError as error:
+        place = server.flags["reasoning-parser"].location if "reasoning-parser" in server.flags else server.location
+        raise InputError(
+            error.message, source=place.path, line=place.line, column=place.column, mend=error.mend
+        ) from None
 
 
 def _model_said(server: ServeCommand | None, model: str | None, setting: Setting) -> str | None:

@@ -37,7 +37,7 @@ class Plan:
     """What is run on every trace.
 
     Args:
-        parsers: names asked for; empty: each trace's recorded parser, else all of the target.
+        parsers: names asked for; empty: each trace's recorded parser and the serve command's, else all of the target.
         named: those given with `--parser NAME`, which findings are about.
         serve_parser: the serve command's; likewise.
         chunkings: the streams to report.
@@ -116,9 +116,11 @@ class TraceFacts:
 def replay_trace(trace: Trace, context: Context, plan: Plan) -> TraceFacts:
     """Put one trace to every parser of the plan. A parser that crashes costs its own result and nothing else."""
     recorded = trace.recorded
-    served = (recorded.parser if recorded is not None else None) or plan.serve_parser
-    subjects = {*plan.named, *([served] if served else [])}
-    asked = plan.parsers or ((served,) if served else names(plan.target))
+    known = (recorded.parser if recorded is not None else None, plan.serve_parser)
+    servers = tuple(dict.fromkeys(name for name in known if name))
+    served = servers[0] if servers else None
+    subjects = {*plan.named, *servers}
+    asked = plan.parsers or servers or names(plan.target)
     try:
         prepared = context.prepare(trace)
     except NoTextError as error:

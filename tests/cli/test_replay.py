@@ -116,6 +116,24 @@ def test_which_parsers_run(run: Run, tmp_path: Path) -> None:
     assert both["facts"]["parsers"] == ["qwen3"]
 
 
+def test_the_serve_commands_parser_runs_beside_the_recorded_one(run: Run, tmp_path: Path) -> None:
+    path = put(tmp_path, trace("t", "hm</think>4", prompt={"text": "<think>\n"}, recorded={"parser": "qwen3"}))
+    code, report = as_json(run, path, "--serve", "vllm serve m --reasoning-parser deepseek_v3")
+    assert (code, report["facts"]["parsers"]) == (1, ["qwen3", "deepseek_v3"])
+    assert [result["status"] for result in report["facts"]["results"]] == ["ok", "suspect"]
+    assert found(report) == [("RPL403", "t", "deepseek_v3")]
+    same = as_json(run, path, "--serve", "vllm serve m --reasoning-parser qwen3")[1]
+    assert same["facts"]["parsers"] == ["qwen3"]
+
+
+def test_a_serve_command_with_an_unknown_parser_is_refused(run: Run) -> None:
+    serve = ("--serve", "vllm serve m --reasoning-parser qwen_3")
+    err = refused(run, OPEN_TRACES, *serve)
+    assert err.startswith("reasonctl: --serve:1:14: ")
+    assert "did you mean qwen3" in err
+    assert as_json(run, OPEN_TRACES, *serve, "--parser", "qwen3")[0] == 0
+
+
 def test_an_unknown_parser_is_refused_with_near_names(run: Run) -> None:
     err = refused(run, OPEN_TRACES, "--parser", "qwen_3")
     assert "qwen3" in err
