@@ -12,14 +12,13 @@ from ..serve.command import ServeCommand
 from .config import Config
 from .dialects import FALLBACK, LEVELS, RULES, Dialect, Form
 from .document import Duplicate, Node, duplicates, strict
-from .request import BUDGET_KEY, FIELD, MESSAGES_LEAST, Endpoint, Request
+from .request import BUDGET_KEY, FIELD, Endpoint, Request
 from .resolve import Resolution, ServerBudget, resolve, table
+from .standing import Standing, standing
 from .template import TemplateFacts
-from .versions import ENDPOINT_SINCE
 
 DEFAULT_LIMITS = (4096, 16384, 32768)
 """Completion limits looked at where neither the call nor the serve command names one."""
-Standing = Literal["granted", "refused", "ignored"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,10 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class RequestFacts:
-    """One request. `null` says that its budget is an explicit null; `misplaced` are budgets where nobody looks."""
+    """One request. `null` says that its budget is an explicit null; `misplaced` are budgets where nobody looks.
+
+    `refused` is the reason of a refused one. `plain_prompt` says that its prompt is the template's own for its effort.
+    """
 
     name: str
     endpoint: Endpoint
@@ -92,6 +94,8 @@ class RequestFacts:
     standing: Standing
     misplaced: tuple[tuple[tuple[str, ...], Location], ...] = ()
     rows: tuple[Granted, ...] = ()
+    refused: str | None = None
+    plain_prompt: bool = True
 
 
 @dataclass(frozen=True)
@@ -328,10 +332,13 @@ def _request_facts(
     unset = value is not None and value.value is None and request.endpoint != "messages"  # which refuses null
     null = value if unset else None
     asked = value if null is None else None
-    standing = _standing(request, asked, facts)
+    verdict: Standing = "granted"
+    refused: str | None = None
+    if asked is not None:
+        verdict, refused = standing(request, asked.tokens, command=facts.command, target=facts.target)
     rows: list[Granted] = []
-    if starts and standing != "refused" and (efforts is None or request.effort in efforts):
-        tokens = asked.tokens if asked is not None and standing == "granted" else None
+    if starts and verdict != "refused" and (efforts is None or request.effort in efforts):
+        tokens = asked.tokens if asked is not None and verdict == "granted" else None
         for limit in (request.max_tokens,) if request.max_tokens is not None else facts.limits:
             row = resolve(facts.dialect, budget, effort=request.effort, request_budget=tokens, max_tokens=limit)
             rows.append(Granted(row, asked if row.source == "request" else None))
@@ -345,28 +352,12 @@ def _request_facts(
         null=null,
         max_tokens=request.max_tokens,
         beam_search=request.beam_search,
-        standing=standing,
+        standing=verdict,
         misplaced=tuple((path, found.location) for path, found in request.misplaced()),
         rows=tuple(rows),
+        refused=refused,
+        plain_prompt=request.plain_prompt,
     )
-
-
-def _standing(request: Request, value: BudgetValue | None, facts: BudgetFacts) -> Standing:
-    """What the server does with the request's budget."""
-    if value is None:
-        return "granted"
-    if request.endpoint == "responses" or request.beam_search:
-        return "ignored"
-    since = ENDPOINT_SINCE[request.endpoint].version
-    if facts.target.product == "vllm" and facts.target.version < since:
-        return "ignored"
-    if value.tokens is None:
-        return "refused"
-    if request.endpoint == "messages" and (
-        value.tokens < MESSAGES_LEAST or (request.max_tokens is not None and value.tokens >= request.max_tokens)
-    ):
-        return "refused"
-    return "granted"
 
 
 def _request_json(request: RequestFacts) -> dict[str, Any]:
@@ -379,6 +370,7 @@ def _request_json(request: RequestFacts) -> dict[str, Any]:
         "request_budget": written,
         "max_tokens": request.max_tokens,
         "standing": request.standing,
+        "refused": request.refused,
         "resolutions": [row.resolution.as_json() for row in request.rows],
     }
 

@@ -97,6 +97,13 @@ class Request:
         return None
 
     @property
+    def plain_prompt(self) -> bool:
+        """Whether the template alone decides how the prompt ends: no kwargs, no template and no ending of its own."""
+        own = ("chat_template_kwargs", "chat_template", "continue_final_message", "add_generation_prompt")
+        given = [entry.value.plain() for key in own if (entry := self.body.get(key)) is not None]
+        return self.endpoint in ("chat", "messages") and all(value in (None, {}) for value in given)
+
+    @property
     def beam_search(self) -> bool:
         entry = self.body.get("use_beam_search")
         return entry is not None and entry.value.scalar is True

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class EffortPrompt:
     """What the template renders for one effort (None: omitted). Prompts with the same `group` are the same text.
 
-    `refused` is the error of a template that raises, and `line` the template's line.
+    `refused` is the error of a template that raises, and `line` the template's line. `marker` is the last state marker,
+    `after_open` the number of tokens behind an open one (None without a tokenizer).
     """
 
     effort: str | None
@@ -25,6 +26,8 @@ class EffortPrompt:
     group: int | None = None
     refused: str | None = None
     line: int | None = None
+    marker: str | None = None
+    after_open: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +70,13 @@ class TemplateFacts:
             "reads_effort": self.reads_effort,
             "default_effort": self.default_level,
             "efforts": [
-                {"effort": prompt.effort, "state": prompt.state, "same_prompt": prompt.group, "refused": prompt.refused}
+                {
+                    "effort": prompt.effort,
+                    "state": prompt.state,
+                    "same_prompt": prompt.group,
+                    "refused": prompt.refused,
+                    "tokens_after_open": prompt.after_open,
+                }
                 for prompt in self.prompts.values()
             ],
         }
@@ -85,7 +94,9 @@ def template_facts(survey: Survey, command: ServeCommand | None) -> TemplateFact
         tried = survey.get("single_turn", {"reasoning_effort": effort}) if effort is not None else plain
         seen = tried or plain
         group = groups.setdefault(seen.prompt, len(groups)) if seen.prompt is not None else None
-        prompts[effort] = EffortPrompt(effort, seen.state, group, seen.error, seen.error_line)
+        prompts[effort] = EffortPrompt(
+            effort, seen.state, group, seen.error, seen.error_line, seen.marker, seen.tokens_after_open
+        )
     origin = str(model.path or model.source)
     if model.template is not None:
         origin = str(model.template.path) if model.template.path is not None else model.template.origin

@@ -36,6 +36,19 @@ whose V2 runner enforces budgets (vLLM #46727, release 0.28): a budgeted request
 V2_DEFAULT: Version = (0, 29, 0)
 """The V2 runner is the default from here on (config/vllm.py); before, only VLLM_USE_V2_MODEL_RUNNER=1 chooses it."""
 
+STRINGS_FROM_PARSER: Version = (0, 20, 0)
+"""From here on the engine takes the strings it counts between from the parser (config/reasoning.py); 0.19 wants
+`--reasoning-config`, whose strings then default to <think> and </think>."""
+
+NO_STRINGS = frozenset(
+    {
+        "deepseek_v3", "granite", "hunyuan_a13b", "minimax_m2_append_think", "muse", "muse_glimmer", "musespark1x",
+        "openai_gptoss", "poolside_v1",
+    }
+)  # fmt: skip
+"""Parsers that name no start and end string when they are built without kwargs, as the engine builds them (vLLM 0.32.0
+and 0.33.0, seen). What `hf` and `beam` name depends on the tokenizer."""
+
 SERVER_DEFAULT_DROPPED = "config/model.py, get_diff_sampling_param, 0.33.0 (and every earlier release)"
 """vLLM copies a fixed list of keys out of a generation config; `thinking_token_budget` is not in it."""
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from ..budgets.document import strict
 from ..budgets.facts import BudgetFacts
 from .bud_ceiling import AnswerStarved, BudgetReachesCeiling, NotMonotone, Unlimited, ZeroBudget
+from .bud_engine import BudgetRefused, PromptTokensCharged
 from .bud_model import EffortNotInTemplate, FallbackDisagrees, MarkerNotSingleToken
 from .bud_server import (
     EndpointIgnoresBudget,
@@ -31,6 +32,8 @@ RULES = (
     FallbackDisagrees,
     ServerDefaultIgnored,
     MarkerNotSingleToken,
+    BudgetRefused,
+    PromptTokensCharged,
     NotMonotone,
     ZeroBudget,
     Unlimited,

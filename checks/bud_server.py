@@ -20,7 +20,7 @@ from .rule import Rule, register
 K = TypeVar("K", bound=Hashable)
 
 
-def _grouped(facts: BudgetFacts, key: Callable[[RequestFacts], K | None]) -> Iterator[tuple[K, list[RequestFacts]]]:
+def grouped(facts: BudgetFacts, key: Callable[[RequestFacts], K | None]) -> Iterator[tuple[K, list[RequestFacts]]]:
     """Requests that share a fault, so that a file of ten thousand gives one finding. None means no fault."""
     groups: dict[K, list[RequestFacts]] = {}
     for request in facts.requests:
@@ -30,7 +30,7 @@ def _grouped(facts: BudgetFacts, key: Callable[[RequestFacts], K | None]) -> Ite
     yield from groups.items()
 
 
-def _who(requests: list[RequestFacts]) -> str:
+def who(requests: list[RequestFacts]) -> str:
     more = f" and {len(requests) - 1} more" if len(requests) > 1 else ""
     return f"request {requests[0].name}{more}"
 
@@ -147,12 +147,12 @@ class EndpointIgnoresBudget(Rule):
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
-        for problem, requests in _grouped(facts, lambda request: _endpoint_problem(request, facts)):
+        for problem, requests in grouped(facts, lambda request: _endpoint_problem(request, facts)):
             first = requests[0]
             assert first.value is not None  # noqa: S101  (a request without a budget has no problem)
             message, hint = problem
             yield cls.finding(
-                f"{_who(requests)}: {message}",
+                f"{who(requests)}: {message}",
                 hint=hint,
                 subject=first.value.subject,
                 location=first.value.location,
@@ -237,12 +237,12 @@ class VersionCannot(Rule):
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
         if facts.target.product != "vllm":
             return
-        for problem, requests in _grouped(facts, lambda request: _version_problem(request, facts)):
+        for problem, requests in grouped(facts, lambda request: _version_problem(request, facts)):
             first = requests[0]
             assert first.value is not None  # noqa: S101  (a request without a budget has no problem)
             message, hint = problem
             yield cls.finding(
-                f"{_who(requests)}: {message}",
+                f"{who(requests)}: {message}",
                 hint=hint,
                 confidence="medium",
                 subject=first.value.subject,
@@ -287,11 +287,11 @@ class NullDiffers(Rule):
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
         if facts.dialect != "slimserve":
             return
-        for _, requests in _grouped(facts, lambda request: request.endpoint if request.null is not None else None):
+        for _, requests in grouped(facts, lambda request: request.endpoint if request.null is not None else None):
             first = requests[0]
             assert first.null is not None  # noqa: S101  (grouped by it)
             yield cls.finding(
-                f"{_who(requests)}: null inherits the server's default here, and means unlimited in later generations",
+                f"{who(requests)}: null inherits the server's default here, and means unlimited in later generations",
                 hint="leave the key out to inherit, or send -1 for no cutoff",
                 confidence="medium",
                 subject=first.null.subject,

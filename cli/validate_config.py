@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..budgets.dialects import DIALECTS, EFFORTS, Dialect, choose_dialect, near_efforts
+from ..budgets.dialects import DIALECTS, EFFORTS, choose_dialect, near_efforts
 from ..checks.finding import Coverage
 from ..checks.report import Report, make_report
 from ..errors import InputError
@@ -92,7 +92,9 @@ def validate_config(
         anthropic_request=any(r.endpoint == "messages" and r.budget is not None for r in everything),
     )
     target = options.target or (Target("slimserve") if chosen == "slimserve" else Target())
-    template, inherited, template_coverage = _template(model, chat_template, read, target, chosen)
+    template, inherited, template_coverage = _template(
+        model, chat_template, read, target, chosen == "slimserve" or any(r.budget is not None for r in everything)
+    )
     facts = gather(
         read,
         target=target,
@@ -139,11 +141,12 @@ def _coverage(facts: BudgetFacts) -> list[Coverage]:
 
 
 def _template(
-    model: str | None, chat_template: Path | None, read: Config, target: Target, dialect: Dialect
+    model: str | None, chat_template: Path | None, read: Config, target: Target, tokens_matter: bool
 ) -> tuple[TemplateFacts | None, dict[str, object] | None, list[Coverage]]:
     """What the model's template says of efforts, its own generation config, and what could be looked at."""
     if model is None and chat_template is None:
-        return None, None, [Coverage("template", "absent", "no --model: BUD308, BUD309 and BUD311 are not evaluated")]
+        unseen = "no --model: BUD308, BUD309, BUD311 and BUD314 are not evaluated"
+        return None, None, [Coverage("template", "absent", unseen)]
     from ..budgets.template import template_facts
     from ..prompts.model import load_model
     from ..prompts.survey import survey
@@ -163,7 +166,7 @@ def _template(
     if facts is None:
         return None, inherited, [Coverage("template", "skipped", "the model has no chat template")]
     rows = [Coverage("template", "examined")]
-    if dialect == "slimserve":
+    if tokens_matter:
         reason = None if facts.markers else loaded.tokenizer_problem or "no reasoning markers are known"
         rows.append(Coverage("tokenizer", "examined" if facts.markers else "skipped", reason))
     return facts, inherited, rows

@@ -74,6 +74,10 @@ class ServeCommand:
         found = [other for name, other in self.flags.items() if name == flag or name.startswith(f"{flag}.")]
         return bool(found) and not any(other.dynamic for other in found)
 
+    def hidden(self, flag: str) -> bool:
+        """Whether the flag, plain or dotted, has a value that only the running shell knows."""
+        return any(f.dynamic for name, f in self.flags.items() if name == flag or name.startswith(f"{flag}."))
+
     def document(self, flag: str) -> Node | None:
         """A JSON-valued flag with the places of its keys: `--flag '{...}'`, or any number of `--flag.key value`.
 

@@ -317,6 +317,16 @@ def test_every_report_is_strict_json(tmp_path: Path, name: str, content: str, wa
         assert (twice["lost"], twice["kept"]) == ("NaN", "Infinity")
 
 
+def test_a_model_that_charges_its_prompt_to_the_budget(tmp_path: Path) -> None:
+    body = write(tmp_path, "r.json", CHAT | {"thinking_token_budget": 512, "max_tokens": 4096})
+    code, report = run(body, "--model", "fixture:qwen3-thinking")
+    assert (code, rules(report), report["verdict"]) == (0, ["BUD314"], "pass")
+    assert report["findings"][0]["evidence"]["allowed"] == 511
+    assert {"surface": "tokenizer", "status": "examined", "reason": None} in report["coverage"]
+    _, report = run(body, "--model", "fixture:qwen3")
+    assert rules(report) == []
+
+
 def test_what_it_imports(tmp_path: Path) -> None:
     """Each reader is loaded only for the file that needs it, and nothing heavy ever."""
     budget = write(tmp_path, "b.json", QWEN38)

@@ -34,14 +34,20 @@ def severities(report: dict[str, Any]) -> dict[str, str]:
     return {finding["rule"]: finding["severity"] for finding in report["findings"]}
 
 
-def test_b01_and_b02_a_default_that_vllm_drops(tmp_path: Path) -> None:
+def test_b01_and_b02_a_request_it_refuses_and_a_default_it_drops(tmp_path: Path) -> None:
     case = BY_ID["B02"]
     code, report = check(tmp_path, "serve.sh", case["input"]["serve"])
     assert code == 1
     assert severities(report) == {case["expected"]["rule"]: case["expected"]["severity"]}
     assert {row["cutoff"] for row in report["facts"]["resolutions"]} == {None}
-    code, report = check(tmp_path, "serve.sh", BY_ID["B01"]["input"]["serve"])
+    case = BY_ID["B01"]
+    code, report = check(tmp_path, "serve.sh", case["input"]["serve"])
     assert (code, severities(report)) == (0, {})
+    (tmp_path / "r.json").write_text(json.dumps(BODY | case["input"]["request"]), encoding="utf-8")
+    code, report = check(tmp_path, "serve.sh", case["input"]["serve"], "--requests", str(tmp_path / "r.json"))
+    assert (code, severities(report)) == (1, {case["expected"]["rule"]: case["expected"]["severity"]})
+    assert case["expected"]["error_contains"] in report["findings"][0]["evidence"]["error"]
+    assert {row["cutoff"] for row in report["facts"]["resolutions"]} == {None}
 
 
 def test_b03_a_map_and_its_requests(tmp_path: Path) -> None:
