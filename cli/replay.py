@@ -71,6 +71,7 @@ def replay(
     from ..parsers.target import Target
     from ..traces.pool import replay_all
 
+    _one_stdin(traces, serve, request)
     server = _server(serve)
     target = options.target or (server.judged_as if server is not None else Target())
     setting = _setting(server, model, chat_template, chat_template_kwargs, request)
@@ -81,6 +82,14 @@ def replay(
         for item in replay_all(items, setting, plan, jobs=jobs):
             gathered.add(item)
     return gathered.report(options)
+
+
+def _one_stdin(traces: Sequence[str], serve: str | None, request: str | None) -> None:
+    given = [*traces, *(value for value in (serve, request) if value is not None)]
+    if given.count("-") > 1:
+        raise InputError("standard input can be read once only", source="-", mend="name a file in place of the others")
+    if "-" in (serve, request) and sys.stdin is None:
+        raise InputError("standard input is closed", source="-", mend="name a file")
 
 
 def _server(serve: str | None) -> ServeCommand | None:
@@ -104,6 +113,9 @@ def _setting(
     from ..traces.context import Setting
     from ..traces.request import read_request
 
+    if chat_template is not None and not chat_template.is_file():
+        what = "this is a folder" if chat_template.is_dir() else "no such file"
+        raise InputError(what, source=str(chat_template), mend="give --chat-template the file of a Jinja template")
     template, text = (str(chat_template) if chat_template is not None else None), None
     if server is not None and template is None and server.chat_template is not None:
         template, text = _served_template(server, server.chat_template)
@@ -207,14 +219,15 @@ def _read(
     from dataclasses import replace
 
     from ..traces.read import read_traces
+    from ..traces.source import STDIN
     from ..traces.trace import BrokenLine
     from .paths import relative_path, report_base
 
     base = report_base(Path.cwd())
     for path in paths:
-        shown = relative_path(path, base)
+        shown = relative_path(path, base) if path != "-" else STDIN
         for item in read_traces(path, format=from_, jq=jq, watch=watch(path)):
-            if isinstance(item, BrokenLine) or shown == path or not item.id.startswith(f"{path}:"):
+            if isinstance(item, BrokenLine) or shown in (path, STDIN) or not item.id.startswith(f"{path}:"):
                 yield item
             else:
                 yield replace(item, id=f"{shown}:{item.id.removeprefix(f'{path}:')}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pickle
 import signal
@@ -33,7 +34,7 @@ class Child:
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        watched, self._lifeline = os.pipe()
+        watched, self._lifeline = _pipe_above_stderr()
         try:
             self._process = subprocess.Popen(
                 [sys.executable, *arguments, str(watched), str(os.getpid())],
@@ -92,6 +93,15 @@ class Child:
             self._process.kill()
             status = self._process.wait()
         return ChildGoneError(status)
+
+
+def _pipe_above_stderr() -> tuple[int, int]:
+    """A pipe whose numbers are not those of a standard stream that is closed here and opened in the child."""
+    ends = os.pipe()
+    found = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3) for end in ends]
+    for end in ends:
+        os.close(end)
+    return found[0], found[1]
 
 
 class Parent:

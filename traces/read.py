@@ -12,7 +12,7 @@ from .decode import BadValueError, NotJsonError, loads
 from .jq import JqError, compile_jq
 from .kinds import FOREIGN, foreign_kind, kind_of
 from .native import TraceFormError, trace_of
-from .source import Source, decodes, open_source
+from .source import READ, Source, decodes, open_source
 from .sse import DONE, looks_like_sse, sse_values
 from .surrogates import whole_trace
 from .trace import BrokenLine, Trace
@@ -44,10 +44,16 @@ def read_traces(
     """
     if format is not None and format not in FORMATS:
         raise InputError(f"{format!r} is no format", source="--from", mend=f"use one of {', '.join(FORMATS)}")
+    if jq is not None and format == "vcr":
+        raise InputError(
+            "what --jq yields is no cassette", source="--from", mend=f"use one of {', '.join(_FORCED)}, text"
+        )
     program = compile_jq(jq) if jq is not None else None
     with open_source(path, watch) as source:
+        if not source.head and source.problem is not None:
+            raise InputError(source.problem, source=source.name, mend="copy or record it again")
         name = format or ("chunks" if program else sniff(source))
-        items = _mapped(source, program) if program else _items(source, name, forced=format is not None)
+        items = _mapped(source, program, format) if program else _items(source, name, forced=format is not None)
         first: BrokenLine | None = None
         found = False
         last = 1
@@ -58,16 +64,33 @@ def read_traces(
             last = item.line
             yield whole_trace(item) if isinstance(item, Trace) else item
         if source.problem is not None:
-            broken = BrokenLine(path, last, source.problem)
+            broken = BrokenLine(source.name, last, source.problem)
             first = first or broken
             yield broken
         if not found:
             raise InputError(
-                f"no trace in it ({first.reason})" if first else "no trace in it",
-                source=path,
+                f"no trace in it ({first.reason if first else _MISSING[name]})",
+                source=source.name,
                 line=first.line if first else None,
-                mend=f"--from {'|'.join(FORMATS)} forces a format, --jq maps other JSON",
+                mend=(
+                    f"leave out --from {format}: the format is told by looking"
+                    if format is not None
+                    else f"--from {'|'.join(FORMATS)} forces a format, --jq maps other JSON"
+                    if first
+                    else "give a recording of at least one answer"
+                ),
             )
+
+
+_MISSING = {
+    "sse": "no event with a message in it",
+    "vcr": "no interaction with a chat completion in it",
+    "chunks": "no choice in any of its messages",
+    "response": "no choice in it",
+    "trace": "no line of reasonctl.trace/1",
+    "text": "no text",
+}
+"""What a file of each format lacks where nothing in it is broken and it holds no trace."""
 
 
 def sniff(source: Source) -> str:
@@ -75,7 +98,7 @@ def sniff(source: Source) -> str:
     head = source.head
     start = head.lstrip("\ufeff \t\r\n\x1e")
     if not start:
-        raise InputError("this is empty", source=source.name)
+        raise InputError("this is empty", source=source.name, mend=f"give {READ}")
     if looks_like_sse(start):
         return "sse"
     if looks_like_cassette(start):
@@ -122,7 +145,8 @@ def _items(source: Source, name: str, *, forced: bool) -> Iterator[Trace | Broke
         for item in interactions(source):
             yield from _from_interaction(item, source.name) if isinstance(item, Interaction) else [item]
     elif name == "sse":
-        yield from _Taker(source.name, "sse").all(sse_values(source.lines(), source.name))
+        events = sse_values(source.lines(), source.name, bare=not forced)
+        yield from _Taker(source.name, "sse", only="sse" if forced else None).all(events)
     else:
         yield from _Taker(source.name, name, only=name if forced else None).all(json_values(source))
 
@@ -138,9 +162,9 @@ def _text_trace(text: str, path: str, line: int) -> Trace:
     return Trace(id=f"{path}:{line}", path=path, line=line, source="text", output_text=text)
 
 
-def _mapped(source: Source, program: Callable[[Any], Iterator[Any]]) -> Iterator[Trace | BrokenLine]:
+def _mapped(source: Source, program: Callable[[Any], Iterator[Any]], only: str | None) -> Iterator[Trace | BrokenLine]:
     """What the jq expression makes of every value; texts it yields may be event streams, JSON or raw output."""
-    taker = _Taker(source.name, "chunks")
+    taker = _Taker(source.name, "chunks", only=only)
     for item in json_values(source, open_arrays=False):
         if isinstance(item, BrokenLine):
             yield item
@@ -148,14 +172,19 @@ def _mapped(source: Source, program: Callable[[Any], Iterator[Any]]) -> Iterator
         line, value = item
         try:
             for result in program(value):
-                yield from _from_result(result, line, source.name, taker)
+                yield from _from_result(result, line, source.name, taker, only)
         except JqError as error:
             yield BrokenLine(source.name, line, f"--jq fails on this value ({error})")
     yield from taker.end()
 
 
-def _from_result(result: Any, line: int, path: str, taker: _Taker) -> Iterator[Trace | BrokenLine]:
-    if isinstance(result, str):
+def _from_result(result: Any, line: int, path: str, taker: _Taker, only: str | None) -> Iterator[Trace | BrokenLine]:
+    if only == "text":
+        if isinstance(result, str):
+            yield _text_trace(result, path, line)
+        else:
+            yield BrokenLine(path, line, "--jq yields no text here, which --from text names")
+    elif isinstance(result, str):
         try:
             known = kind_of(loads(result)) is not None
         except BadValueError:
@@ -163,7 +192,9 @@ def _from_result(result: Any, line: int, path: str, taker: _Taker) -> Iterator[T
         except NotJsonError:
             known = looks_like_sse(result)
         if known:
-            yield from _from_body(result, line, path, {}, "chunks")
+            yield from _from_body(result, line, path, {}, "chunks", only)
+        elif only is not None:
+            yield BrokenLine(path, line, f"--jq yields plain text here, not what --from {only} names")
         else:
             yield _text_trace(result, path, line)
     elif isinstance(result, list):
@@ -177,9 +208,11 @@ def _from_interaction(item: Interaction, path: str) -> Iterator[Trace | BrokenLi
     yield from _from_body(item.body, item.line, path, item.request, "vcr")
 
 
-def _from_body(body: Any, line: int, path: str, request: Mapping[str, Any], name: str) -> Iterator[Trace | BrokenLine]:
+def _from_body(
+    body: Any, line: int, path: str, request: Mapping[str, Any], name: str, only: str | None = None
+) -> Iterator[Trace | BrokenLine]:
     """The traces of one answer: a stream as text, a parsed answer, or none where it is about something else."""
-    taker = _Taker(path, name, request=request, quiet=True)
+    taker = _Taker(path, name, request=request, only=only, quiet=True)
     if not isinstance(body, str):
         elements = body if isinstance(body, list) else [body]
         yield from taker.all((line, element) for element in elements)
@@ -234,7 +267,7 @@ class _Taker:
         self._took = self._took or kind is not None
         if kind == "response" and self._chunks.is_open(value):
             kind = "chunk"  # the last chunk of a text completion carries its usage
-        if kind is not None and self._only not in (None, kind, f"{kind}s"):
+        if kind is not None and self._only is not None and kind not in _FORCED[self._only]:
             yield self._broken(line, f"this is {_CALLED[kind]}, not what --from {self._only} names")
         elif kind == "chunk":
             yield from self._chunks.chunk(line, value)
@@ -270,6 +303,13 @@ class _Taker:
         return BrokenLine(self._path, line, reason)
 
 
+_FORCED: Mapping[str, tuple[str, ...]] = {
+    "trace": ("trace",),
+    "sse": ("chunk", "response", "error"),
+    "chunks": ("chunk", "error"),
+    "response": ("response", "error"),
+}
+"""The kinds of values that each forced format takes."""
 _CALLED = {
     "trace": "a reasonctl trace",
     "chunk": "a chat chunk",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..prompts.model import Model
     from ..prompts.rendering import PromptRenderer
 
+_READS = "one chat-completion body: JSON, a curl command, or a trace that holds one"
 _CACHED = 64
 """Prompts that are remembered: a file of traces often repeats a few requests."""
 _NO_LIMIT = 1e7
@@ -29,9 +30,15 @@ def read_request(path: str) -> dict[str, Any]:
     """
     from ..budgets.config import read_requests
 
-    requests, _ = read_requests(path)
+    try:
+        requests, _ = read_requests(path)
+    except InputError as error:
+        # Its own mends are about budgets, which the same reader reads.
+        raise InputError(
+            error.message, source=error.source, line=error.line, column=error.column, mend=f"give {_READS}"
+        ) from None
     if len(requests) != 1:
-        raise InputError(f"{len(requests)} requests in it, where one is meant", source=path)
+        raise InputError(f"{len(requests)} requests in it, where one is meant", source=path, mend=f"give {_READS}")
     body = dict(requests[0].body.plain())
     if holds_half(body):
         raise InputError(

@@ -19,8 +19,15 @@ if TYPE_CHECKING:
 HEAD = 64 * 1024
 """Bytes that are looked at to tell a format by its content."""
 
+STDIN = "<stdin>"
+"""What standard input is called."""
+READ = "reasonctl.trace/1 lines, an event stream, chat completions, a VCR cassette or plain text"
+"""What is read, for messages."""
+
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_ZSTD_PIECE = 1024
+"""Compressed bytes taken at once: what they become is held in memory, a few ten MiB where someone means us harm."""
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
 
 
@@ -42,7 +49,7 @@ class Source:
         self.head = first.decode(encoding, errors).replace("\r\n", "\n").replace("\r", "\n")
         self.whole = len(first) < HEAD
         if b"\x00" in first and encoding != "utf-16":
-            raise InputError("this is a binary file, not a recording", source=name)
+            raise InputError("this is a binary file, not a recording", source=name, mend=f"give {READ}")
         plain.push_back(first)
         buffered = cast(IO[bytes], io.BufferedReader(plain, HEAD))
         self.text = io.TextIOWrapper(buffered, encoding=encoding, errors=errors, newline=None)
@@ -53,7 +60,7 @@ class Source:
             yield number, line.removesuffix("\n")
 
     def close(self) -> None:
-        if self._raw is not sys.stdin.buffer:
+        if self.name != STDIN:
             self._raw.close()
 
     def __enter__(self) -> Source:
@@ -74,13 +81,18 @@ def open_source(path: str, watch: Callable[[int], None] | None = None) -> Source
         InputError: there is no such file, or it cannot be read.
     """
     if path == "-":
-        return Source("-", sys.stdin.buffer, watch)
+        if sys.stdin is None:
+            raise InputError("standard input is closed", source=STDIN, mend="pipe a recording into it, or name a file")
+        return Source(STDIN, sys.stdin.buffer, watch)
     try:
         raw = Path(path).open("rb")  # noqa: SIM115  (the Source closes it)
     except IsADirectoryError:
         raise InputError("this is a folder", source=path, mend="name the files: FOLDER/*.jsonl") from None
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", source=path) from None
+    except FileNotFoundError:
+        raise InputError("no such file", source=path, mend="check the path") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(f"cannot be read: {reason}", source=path, mend="check the path and its permissions") from None
     try:
         return Source(path, raw, watch)
     except BaseException:
@@ -116,9 +128,10 @@ class _Counted(io.RawIOBase):
 class _Prefixed(io.RawIOBase):
     """A byte stream to which bytes already read can be given back; a decoder's failure ends it, noted in `owner`."""
 
-    def __init__(self, inner: IO[bytes] | io.RawIOBase, owner: Source) -> None:
+    def __init__(self, inner: IO[bytes] | io.RawIOBase, owner: Source, *, packed: str = "") -> None:
         self._inner = inner
         self.owner = owner
+        self._packed = packed
         self._prefix = b""
 
     def readable(self) -> bool:
@@ -133,11 +146,14 @@ class _Prefixed(io.RawIOBase):
             data = self._prefix[: len(view)]
             self._prefix = self._prefix[len(data) :]
         else:
-            errors: tuple[type[Exception], ...] = (EOFError, zlib.error, gzip.BadGzipFile, *_zstd_errors())
+            errors: tuple[type[Exception], ...] = (zlib.error, gzip.BadGzipFile, *_zstd_errors())
             try:
                 data = self._inner.read(len(view)) or b""
+            except EOFError:
+                self.owner.problem = f"truncated {self._packed}: the compressed data ends here"
+                data = b""
             except errors as error:
-                self.owner.problem = f"the compressed data ends or breaks here ({error})"
+                self.owner.problem = f"broken {self._packed}: the compressed data cannot be read on from here ({error})"
                 data = b""
         view[: len(data)] = data
         return len(data)
@@ -147,13 +163,54 @@ def _decompressed(stream: _Prefixed) -> _Prefixed:
     magic = _read_up_to(stream, 4)
     stream.push_back(magic)
     if magic.startswith(_GZIP):
-        return _Prefixed(cast(IO[bytes], gzip.GzipFile(fileobj=cast(IO[bytes], stream))), stream.owner)
+        unpacked = gzip.GzipFile(fileobj=cast(IO[bytes], stream))
+        return _Prefixed(cast(IO[bytes], unpacked), stream.owner, packed="gzip")
     if magic == _ZSTD:
+        return _Prefixed(_Zstd(stream), stream.owner, packed="zstd")
+    return stream
+
+
+class _Zstd(io.RawIOBase):
+    """Decompressed frames, one after another. Raises EOFError where the last one is cut, which zstandard's own reader
+    passes over in silence.
+    """
+
+    def __init__(self, packed: io.RawIOBase) -> None:
         import zstandard
 
-        reader = zstandard.ZstdDecompressor().stream_reader(cast(IO[bytes], stream), read_across_frames=True)
-        return _Prefixed(cast(IO[bytes], reader), stream.owner)
-    return stream
+        self._packed = packed
+        self._start = zstandard.ZstdDecompressor().decompressobj
+        self._frame = self._start()
+        self._inside = False
+        self._data = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer)
+        while not self._data:
+            piece = self._packed.read(_ZSTD_PIECE)
+            if not piece:
+                if self._inside:
+                    raise EOFError
+                return 0
+            self._data = self._taken(piece)
+        data = self._data[: len(view)]
+        self._data = self._data[len(data) :]
+        view[: len(data)] = data
+        return len(data)
+
+    def _taken(self, piece: bytes) -> bytes:
+        parts = []
+        while piece:
+            parts.append(self._frame.decompress(piece))
+            self._inside = not self._frame.eof
+            piece = b""
+            if self._frame.eof:
+                piece = self._frame.unused_data
+                self._frame = self._start()
+        return b"".join(parts)
 
 
 def _zstd_errors() -> tuple[type[Exception], ...]:

@@ -21,19 +21,24 @@ _MAX_PENDING = 10_000
 
 
 def looks_like_sse(head: str) -> bool:
-    """Whether a text begins as an event stream: a field, a comment or an HTTP status comes first, and data follows."""
+    """Whether a text begins as an event stream: a field, a comment or an HTTP status comes first, and data follows that
+    is JSON, or nothing but fields and comments.
+    """
     lines = [line for line in head.split("\n") if line.strip()]
     if not lines or not (_FIELD.match(lines[0]) or _STATUS_LINE.match(lines[0])):
         return False
-    return any(re.match(r"data:\s*(?:[{\[]|$)", line) for line in lines)
+    if any(re.match(r"data:\s*(?:[{\[]|$)", line) for line in lines):
+        return True
+    return len(lines) > 1 and all(map(_FIELD.match, lines)) and any(line.startswith("data:") for line in lines)
 
 
-def sse_values(lines: Iterable[tuple[int, str]], name: str) -> Iterator[Value | BrokenLine]:
+def sse_values(lines: Iterable[tuple[int, str]], name: str, *, bare: bool = True) -> Iterator[Value | BrokenLine]:
     """The JSON value of every event, and DONE for the mark that ends a stream.
 
     Args:
         lines: (1-based number, text without its line end).
         name: the input, for what a broken event is reported under.
+        bare: JSON without a field name counts from the start, not only behind a first event.
 
     Events are told apart by blank lines, as the standard has it, and by a data line that is a whole value of its own,
     since captures that went through `grep` or a log have lost the blank lines. Data over several lines is joined.
@@ -45,7 +50,8 @@ def sse_values(lines: Iterable[tuple[int, str]], name: str) -> Iterator[Value | 
         text = line.rstrip(" \t")
         if text.startswith("data:"):
             data = text[5:].removeprefix(" ")
-        elif text.startswith("{") and not pending:
+            bare = True
+        elif text.startswith("{") and bare and not pending:
             data = text  # an error body in place of a stream, or a capture that lost its field names
         elif not text:
             yield from _broken(pending, name)

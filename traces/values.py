@@ -214,6 +214,8 @@ class _Window:
 
     def error(self, message: str, position: int | None = None) -> _PlacedError:
         place = self._at if position is None else position
+        if place >= len(self._buffer):
+            place = max(self._at, len(self._buffer.rstrip()))  # what is cut is missed where it stops, not a line below
         return _PlacedError(message, self.line + self._buffer.count("\n", self._at, place))
 
     def resume(self) -> None:

@@ -17,7 +17,7 @@ from .trace import BrokenLine
 from .values import Value, member_values
 
 _LISTS = frozenset(("interactions", "http_interactions"))
-_YAML_HEAD = re.compile(r"^(?:http_)?interactions:\s*(?:$|#)", re.MULTILINE)
+_YAML_HEAD = re.compile(r"^(?:http_)?interactions:\s*(?:$|#|[\[{]|(?:null|~)\s*$)", re.MULTILINE)
 _TAGS = frozenset(("null", "bool", "int", "float", "binary", "str", "seq", "map"))
 _JSON_HEAD = re.compile(r'\s*\{\s*"(?:version|interactions|http_interactions|recorded_with)"\s*:')
 

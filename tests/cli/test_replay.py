@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import select
@@ -161,7 +162,7 @@ def test_a_broken_line_costs_that_line(run: Run, tmp_path: Path) -> None:
 
 def test_no_trace_is_exit_2(run: Run, tmp_path: Path) -> None:
     assert "no trace in it" in refused(run, put(tmp_path, '{"answer": 4}\n'))
-    assert "cannot be read" in refused(run, str(tmp_path / "none"))
+    assert "no such file; check the path" in refused(run, str(tmp_path / "none"))
     assert "Ollama" in refused(run, put(tmp_path, {"message": {"content": "x"}, "done": False}))
     assert "empty" in refused(run, put(tmp_path))
 
@@ -305,3 +306,41 @@ def test_kwargs_that_cannot_be_taken_are_refused(run: Run, kwargs: str, says: st
     err = refused(run, OPEN_TRACES, "--chat-template-kwargs", kwargs)
     assert says in err
     assert "set_int_max" not in err
+
+
+def test_standard_input_is_read_once_and_named(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert "once only" in refused(run, "-", "-")
+    assert "once only" in refused(run, "-", "--serve", "-")
+    assert "once only" in refused(run, OPEN_TRACES, "--serve", "-", "--request", "-")
+    content = '{"output": {"text": "a</think>b"}}\n{"output": {"te\n'
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content.encode())))
+    _, report = as_json(run, "-", "--parser", "qwen3")
+    assert report["findings"][0]["location"] == {"path": "<stdin>", "line": 2, "column": 1}
+    assert report["facts"]["results"][0]["trace"] == "<stdin>:1"
+
+
+@pytest.mark.parametrize("arguments", [("-",), (OPEN_TRACES, "--request", "-"), (OPEN_TRACES, "--serve", "-")])
+def test_a_closed_standard_input_is_a_wrong_call(arguments: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "reasonctl", "replay", *arguments]
+    shell = ["sh", "-c", 'exec "$@" <&-', "sh", *command]
+    done = subprocess.run(shell, check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "internal error" not in done.stderr
+
+
+def test_workers_start_without_a_standard_input() -> None:
+    command = [sys.executable, "-m", "reasonctl", "replay", OPEN_TRACES, "--jobs", "2", "--format", "json"]
+    shell = ["sh", "-c", 'exec "$@" <&-', "sh", *command]
+    done = subprocess.run(shell, check=False, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["facts"]["traces"] == 3
+
+
+def test_what_cannot_be_read_names_its_mend(run: Run, tmp_path: Path) -> None:
+    empty = put(tmp_path, name="empty")
+    assert "no such file; give --chat-template" in refused(run, OPEN_TRACES, "--chat-template", str(tmp_path / "nope"))
+    assert "folder; give --chat-template" in refused(run, OPEN_TRACES, "--chat-template", str(tmp_path))
+    assert "give one chat-completion body" in refused(run, OPEN_TRACES, "--request", empty)
+    assert "budget" not in refused(run, OPEN_TRACES, "--request", empty)
+    assert "is empty; give " in refused(run, empty)

@@ -64,7 +64,13 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(CONTENTS["sse"].encode())))
     (trace,) = read("-")
     assert isinstance(trace, Trace)
-    assert (trace.output_text, trace.path) == ("hm</think>4", "-")
+    assert (trace.output_text, trace.path) == ("hm</think>4", "<stdin>")
+
+
+def test_a_closed_stdin_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match=r"^<stdin>: standard input is closed; "):
+        read("-")
 
 
 def test_any_content_can_be_read_as_text(tmp_path: Path) -> None:
@@ -80,9 +86,35 @@ def test_another_form_than_the_forced_one_is_named(tmp_path: Path) -> None:
     assert "chat chunk" in found[1].reason  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("name", [name for name in FORMATS if name not in ("trace", "text")])
+def test_a_forced_format_that_is_not_there_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"leave out --from {name}") as caught:
+        read(put(tmp_path, CONTENTS["trace"]), format=name)
+    assert "forces a format" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "expression", "says"),
+    [
+        ("sse", ".", "a reasonctl trace, not what --from sse names"),
+        ("trace", ".output.text", "plain text here, not what --from trace names"),
+        ("text", ".", "no text here"),
+        ("vcr", ".", "no cassette"),
+    ],
+)
+def test_what_jq_yields_is_held_to_a_forced_format(name: str, expression: str, says: str, tmp_path: Path) -> None:
+    path = put(tmp_path, CONTENTS["trace"])
+    with pytest.raises(InputError, match=says):
+        read(path, format=name, jq=expression)
+    (found,) = read(path, format="text", jq=".output.text")
+    assert isinstance(found, Trace)
+    assert found.source == "text"
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "data: is plural",
         "[THINK]hm[/THINK]4",
         "{not json at all}",
         "<think>\nThe line\ndata: {}\nstarts an event.</think>",
@@ -148,7 +180,16 @@ def test_a_foreign_line_among_others_costs_itself_once(tmp_path: Path) -> None:
         (" \n\n", "empty"),
         ('{"answer": 4}', "no form that is read"),
         ('{"a": 1}\n{"b": \n', "no form that is read"),
-        (": only comments\n\ndata:\n\n", "no trace in it"),
+        (": only comments\n\ndata:\n\n", "no trace in it .no event"),
+        ("event: x\ndata: 5\n", "no form that is read"),
+        ("data: hello\n\ndata: there\n", "not JSON"),
+        ("data: [DONE]\n", "no event"),
+        ("interactions: []\n", "no interaction"),
+        ("version: 1\ninteractions: null\n", "no interaction"),
+        ("http_interactions:\n- request: 5\n  response: []\n", "no interaction"),
+        ('{"choices": []}', "no choice"),
+        ('{"output": {"te', "^[^:]*:1: no trace in it"),
+        ('{"output": {"text": "a"},\n\n\n', "^[^:]*:1: no trace in it"),
         ("\x7fELF\x00\x00", "binary"),
         (b"\xff\xfehi", "no trace"),
         ('{"error": {"message": "overloaded"}}', "overloaded"),
@@ -160,7 +201,7 @@ def test_no_recording(content: str | bytes, says: str, tmp_path: Path) -> None:
 
 
 def test_missing_files_folders_and_formats(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="no such file; check"):
         read(tmp_path / "none")
     with pytest.raises(InputError, match="folder"):
         read(tmp_path)
@@ -188,6 +229,27 @@ def test_a_gzip_cut_short_gives_what_is_there(keep: float, tmp_path: Path) -> No
     assert 200 < len(good) < 2000
     assert isinstance(found[-1], BrokenLine)
     assert "compressed" in found[-1].reason
+
+
+@pytest.mark.parametrize(("pack", "name"), [(gzip.compress, "gzip"), (zstandard.compress, "zstd")])
+def test_a_compressed_file_cut_in_its_first_block(pack: Any, name: str, tmp_path: Path) -> None:
+    packed = pack((json.dumps(NATIVE) + "\n").encode() * 5000)
+    for keep in (5, 35, len(packed) // 2):
+        if name == "zstd" or keep < 20:
+            with pytest.raises(InputError, match=f"truncated {name}"):
+                read(put(tmp_path, packed[:keep]))
+
+
+def test_a_zstd_cut_short_gives_what_is_there(tmp_path: Path) -> None:
+    lines = [json.dumps({**NATIVE, "id": str(n), "pad": str(hash(str(n)) ** 3)}) + "\n" for n in range(4000)]
+    frames = [zstandard.compress("".join(lines[at : at + 1000]).encode()) for at in range(0, 4000, 1000)]
+    assert len(read(put(tmp_path, b"".join(frames)))) == 4000
+    found = read(put(tmp_path, b"".join(frames)[: -len(frames[-1]) // 2]))
+    assert 3000 <= len([item for item in found if isinstance(item, Trace)]) < 4000
+    assert isinstance(found[-1], BrokenLine)
+    assert "truncated zstd" in found[-1].reason
+    path = put(tmp_path, frames[0] + b"\x00garbage")
+    assert "broken zstd" in read(path)[-1].reason  # type: ignore[union-attr]
 
 
 def test_jq_maps_other_lines(tmp_path: Path) -> None:
