@@ -220,7 +220,9 @@ def _requests_in(text: str, path: str) -> tuple[list[Node], list[Request]]:
     if language in ("curl", "serve"):
         folder = Path(path).parent if path != "-" else Path()
         pairs = read_curl(text, locator(text, path), folder=folder)
-        requests = [Request(f"#{index}", endpoint_of(node, url), node) for index, (node, url) in enumerate(pairs, 1)]
+        requests = [
+            Request(f"#{index}", endpoint_of(node, url), node, url) for index, (node, url) in enumerate(pairs, 1)
+        ]
         return [node for node, _ in pairs], requests
     documents = _documents(text, path, language)
     nodes = [item for node in documents for item in (node.items if node.items is not None else (node,))]
@@ -241,7 +243,7 @@ def _request(node: Node, index: int) -> Request:
     if inner is None:
         return Request(f"#{index}", endpoint_of(node, None), node)
     body, url, name = inner
-    return Request(name or f"#{index}", endpoint_of(body, url), body)
+    return Request(name or f"#{index}", endpoint_of(body, url), body, url)
 
 
 def _exists(value: str) -> bool:

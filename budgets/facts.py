@@ -11,10 +11,10 @@ from ..parsers.target import Target
 from ..serve.command import ServeCommand
 from .config import Config
 from .dialects import FALLBACK, LEVELS, RULES, Dialect, Form
-from .document import Duplicate, Node, duplicates, strict
-from .request import BUDGET_KEY, FIELD, Endpoint, Request
+from .document import Duplicate, Node, duplicates, refuse, strict
+from .request import BUDGET_KEY, FIELD, Broken, Endpoint, Request, pydantic_int
 from .resolve import Resolution, ServerBudget, resolve, table
-from .standing import Standing, standing
+from .standing import Standing, standing, takes_thinking
 from .template import TemplateFacts
 
 DEFAULT_LIMITS = (4096, 16384, 32768)
@@ -40,7 +40,7 @@ class BudgetValue:
     def tokens(self) -> int | None:
         """The budget, -1 for unlimited; None where the server refuses it as no integer, or as below -1."""
         if self.endpoint == "messages":
-            return _pydantic_int(self.value)
+            return pydantic_int(self.value)
         integer = isinstance(self.value, int) and not isinstance(self.value, bool)
         return self.value if integer and self.value >= -1 else None
 
@@ -54,17 +54,6 @@ class BudgetValue:
         """Which one it is, for a finding."""
         pairs = {"key": self.key, "request": self.request}
         return {name: value for name, value in pairs.items() if value is not None}
-
-
-def _pydantic_int(value: Any) -> int | None:
-    """What a plain `int` field makes of it: /v1/messages takes 2048.0 and "2048" too (vLLM 0.33.0, seen)."""
-    if isinstance(value, (int, float, str)):
-        try:
-            number = float(value)
-        except (ValueError, OverflowError):
-            return None
-        return int(number) if number.is_integer() else None
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +85,7 @@ class RequestFacts:
     rows: tuple[Granted, ...] = ()
     refused: str | None = None
     plain_prompt: bool = True
+    broken_thinking: Broken | None = None
 
 
 @dataclass(frozen=True)
@@ -254,12 +244,15 @@ def _limits(
     if given:
         return tuple(dict.fromkeys(given)), "--max-tokens"
     if command is not None:
-        override = command.override_generation_config or {}
-        new = override.get("max_new_tokens")
+        document = command.document("override-generation-config")
+        entry = document.get("max_new_tokens") if document is not None else None
+        new = entry.value.plain() if entry is not None else None
+        if entry is not None and new is not None and (type(new) is not int or new < 1):
+            raise refuse("max_new_tokens is no positive integer", entry.value.location, mend="write a number of tokens")
         unknown = not (command.known("max-model-len") or command.known("ctx"))
         length = None if unknown else command.max_model_len
-        served = new if isinstance(new, int) and not isinstance(new, bool) and new > 0 else length
-        if served is not None and served > 0:
+        served = new if isinstance(new, int) else length
+        if served is not None:
             return (served,), "serve command"
     return DEFAULT_LIMITS, "default"
 
@@ -334,7 +327,10 @@ def _request_facts(
     asked = value if null is None else None
     verdict: Standing = "granted"
     refused: str | None = None
-    if asked is not None:
+    broken = request.broken_thinking if takes_thinking(facts.target) else None
+    if broken is not None:
+        verdict, refused = "refused", broken.text
+    elif asked is not None:
         verdict, refused = standing(request, asked.tokens, command=facts.command, target=facts.target)
     rows: list[Granted] = []
     if starts and verdict != "refused" and (efforts is None or request.effort in efforts):
@@ -357,6 +353,7 @@ def _request_facts(
         rows=tuple(rows),
         refused=refused,
         plain_prompt=request.plain_prompt,
+        broken_thinking=broken,
     )
 
 

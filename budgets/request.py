@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import re
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from ..checks.finding import Location
-from .document import Entry, Node
+from .document import MAX_DIGITS, Entry, Node, refuse
 
 Endpoint = Literal["chat", "completions", "responses", "messages"]
 
@@ -21,6 +22,16 @@ FIELD: dict[Endpoint, str] = {
 
 MESSAGES_LEAST = 1024
 """Tokens; /v1/messages refuses a `budget_tokens` below it (vllm/entrypoints/anthropic/protocol.py, 0.33.0)."""
+
+_EFFORT: dict[Endpoint, tuple[str, ...]] = {
+    "messages": ("output_config", "effort"),
+    "responses": ("reasoning", "effort"),
+}
+_LIMIT: dict[Endpoint, tuple[str, ...]] = {
+    "chat": ("max_completion_tokens", "max_tokens"),
+    "responses": ("max_output_tokens",),
+}
+_THINKING = ("enabled", "disabled", "adaptive")
 
 _BODY_KEYS = frozenset(
     {
@@ -48,12 +59,26 @@ _FREE_TEXT = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class Broken:
+    """Something the server refuses in a request: what it is, the mend, and where it stands."""
+
+    text: str
+    mend: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
-    """One request. `name` tells it from the others of its file; `body` is what is posted."""
+    """One request. `name` tells it from the others of its file; `body` is what is posted, to `url` where that is known.
+
+    A property that reads a value of the wrong type raises InputError: the server refuses such a request whatever its
+    budget, so that no row of a table would be true of it.
+    """
 
     name: str
     endpoint: Endpoint
     body: Node
+    url: str | None = None
 
     @property
     def location(self) -> Location:
@@ -62,19 +87,21 @@ class Request:
     @property
     def effort(self) -> str | None:
         """`reasoning_effort`, or what the endpoint turns into it (vllm/entrypoints/anthropic/serving.py, 0.33.0)."""
-        if self.endpoint == "messages":
-            if _text(self.body, "thinking", "type") == "disabled":
-                return "none"
-            return _text(self.body, "output_config", "effort")
-        if self.endpoint == "responses":
-            return _text(self.body, "reasoning", "effort")
-        return _text(self.body, "reasoning_effort")
+        if self.endpoint == "messages" and _text(self.body, "thinking", "type") == "disabled":
+            return "none"
+        path = _EFFORT.get(self.endpoint, ("reasoning_effort",))
+        entry = _entry(self.body, *path)
+        if entry is None or (entry.value.is_scalar and entry.value.scalar is None):
+            return None
+        if not isinstance(entry.value.scalar, str):
+            name = ".".join(path)
+            raise refuse(f"{name} is no text", entry.value.location, mend='write a level, such as "medium"')
+        return entry.value.scalar
 
     @property
     def effort_location(self) -> Location:
         """Where the effort stands; the body where it has none."""
-        paths = {"messages": ("output_config", "effort"), "responses": ("reasoning", "effort")}
-        entry = _entry(self.body, *paths.get(self.endpoint, ("reasoning_effort",)))
+        entry = _entry(self.body, *_EFFORT.get(self.endpoint, ("reasoning_effort",)))
         return entry.value.location if entry is not None else self.location
 
     @property
@@ -87,13 +114,34 @@ class Request:
 
     @property
     def max_tokens(self) -> int | None:
-        """The completion limit the request sets, None where it sets none."""
-        keys = ("max_output_tokens",) if self.endpoint == "responses" else ("max_completion_tokens", "max_tokens")
-        for key in keys:
+        """The completion limit the request sets in tokens, None where it sets none."""
+        limits: list[int] = []
+        for key in _LIMIT.get(self.endpoint, ("max_tokens",)):
             entry = self.body.get(key)
-            value = entry.value.scalar if entry is not None else None
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                return value
+            if entry is None or (entry.value.is_scalar and entry.value.scalar is None):
+                continue
+            value = pydantic_int(entry.value.plain())
+            if value is None or value < 1:
+                raise refuse(f"{key} is no positive integer", entry.value.location, mend="write a number of tokens")
+            limits.append(value)
+        return limits[0] if limits else None
+
+    @property
+    def broken_thinking(self) -> Broken | None:
+        """What /v1/messages refuses in the form of `thinking` (vllm/entrypoints/anthropic/protocol.py, 0.33.0)."""
+        entry = self.body.get("thinking")
+        if self.endpoint != "messages" or entry is None or entry.value.entries is None:
+            return None
+        fields = entry.value.fields()
+        kind = fields.get("type")
+        if kind is None:
+            return Broken("thinking has no type", 'write "type": "enabled" beside the budget', entry.location)
+        if kind.value.plain() not in _THINKING:
+            text = f"thinking.type is none of {', '.join(_THINKING)}"
+            return Broken(text, "write one of them", kind.value.location)
+        if kind.value.scalar == "enabled" and "budget_tokens" not in fields:
+            mend = f'write "budget_tokens": {MESSAGES_LEAST} or more, or "type": "adaptive" for no budget'
+            return Broken("thinking.budget_tokens is missing", mend, entry.location)
         return None
 
     @property
@@ -127,12 +175,32 @@ class Request:
         return found
 
 
+def pydantic_int(value: Any) -> int | None:
+    """What vLLM's request models make of a value in a plain `int` field: 2048.0, "2048" and true are taken too.
+
+    Seen in 0.32.0 and 0.33.0; a float has to fit 64 bits.
+    """
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**63 else None
+    if isinstance(value, str) and len(value) <= MAX_DIGITS:
+        match = re.fullmatch(r"\s*([-+]?\d+(?:_\d+)*)(?:\.0*)?\s*", value, re.ASCII)
+        return int(match[1]) if match is not None else None
+    return None
+
+
+def as_messages(request: Request) -> Request:
+    """The request as /v1/messages reads it, unless a URL says that it goes elsewhere."""
+    return replace(request, endpoint="messages") if request.endpoint == "chat" and request.url is None else request
+
+
 def looks_like_body(node: Node) -> bool:
     """Whether a mapping is a request's body rather than a budget or a generation config."""
     fields = node.fields()
     if _BODY_KEYS & fields.keys():
         return True
-    if "thinking" in fields and _entry(node, "thinking", "budget_tokens") is not None:
+    if "thinking" in fields and _is_anthropic(fields["thinking"]):
         return True
     return "model" in fields and bool({"prompt", "input", "thinking", "reasoning", BUDGET_KEY} & fields.keys())
 

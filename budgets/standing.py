@@ -58,6 +58,11 @@ def standing(
     return ("granted", None) if missing is None else ("refused", missing.text)
 
 
+def takes_thinking(target: Target) -> bool:
+    """Whether this server's /v1/messages looks at `thinking` at all."""
+    return target.product != "vllm" or target.version >= ENDPOINT_SINCE["messages"].version
+
+
 def missing_strings(command: ServeCommand, target: Target) -> Missing | None:
     """Why the engine refuses every budgeted request; None where it takes them, or where nobody can tell from here.
 

@@ -128,7 +128,8 @@ class EndpointIgnoresBudget(Rule):
     severity = "error"
     what = (
         "A budget is sent where it has no effect or is refused: to the Responses API (no such field), with "
-        "beam search, or as Anthropic's `thinking.budget_tokens` below 1024 or not below `max_tokens`."
+        "beam search, or as Anthropic's `thinking.budget_tokens` below 1024 or not below `max_tokens`; or Anthropic's "
+        "`thinking` has no valid type, or is enabled without `budget_tokens`."
     )
     why = (
         "Responses and beam search accept the request and think without a limit. /v1/messages answers "
@@ -163,6 +164,16 @@ class EndpointIgnoresBudget(Rule):
                     "requests": len(requests),
                 },
             )
+        for text, requests in grouped(facts, lambda r: r.broken_thinking.text if r.broken_thinking else None):
+            broken = requests[0].broken_thinking
+            assert broken is not None  # noqa: S101  (grouped by it)
+            yield cls.finding(
+                f"{who(requests)}: /v1/messages refuses it: {text}",
+                hint=broken.mend,
+                subject={"request": requests[0].name},
+                location=broken.location,
+                evidence={"endpoint": "messages", "requests": len(requests)},
+            )
         if facts.dialect == "anthropic":
             yield from cls._number_alone(facts)
 
@@ -188,7 +199,7 @@ class EndpointIgnoresBudget(Rule):
 def _endpoint_problem(request: RequestFacts, facts: BudgetFacts) -> tuple[str, str] | None:
     """What is wrong with sending this budget to this endpoint, and the mend."""
     value = request.value
-    if value is None:
+    if value is None or request.broken_thinking is not None:
         return None
     if request.endpoint == "responses":
         return "the Responses API has no budget: thinking is unlimited", f"use /v1/chat/completions with {BUDGET_KEY}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -75,6 +76,7 @@ def validate_config(
     """Check a thinking budget, and show the cutoff that every effort and request gets."""
     from ..budgets.config import read_config, read_requests
     from ..budgets.facts import gather
+    from ..budgets.request import as_messages
     from ..checks.bud import check_budget
     from ..parsers.target import BUILTIN_ENGINE, Target
 
@@ -83,13 +85,18 @@ def validate_config(
         raise InputError("CONFIG and --requests cannot both read stdin", source="-", mend="give one of them a file")
     read = read_config(config)
     further, documents = read_requests(requests) if requests is not None else ([], [])
+    if dialect == "anthropic":
+        read = replace(read, requests=tuple(map(as_messages, read.requests)))
+        further = [as_messages(request) for request in further]
     everything = [*read.requests, *further]
     chosen = choose_dialect(
         dialect,
         target=options.target,
         form=read.form,
         slimserve_command=read.command is not None and read.command.product == "slimserve",
-        anthropic_request=any(r.endpoint == "messages" and r.budget is not None for r in everything),
+        anthropic_request=any(
+            r.budget is not None or r.broken_thinking for r in everything if r.endpoint == "messages"
+        ),
     )
     target = options.target or (Target("slimserve") if chosen == "slimserve" else Target())
     template, inherited, template_coverage = _template(

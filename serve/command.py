@@ -163,11 +163,15 @@ class ServeCommand:
             text = self.text(flag)
             if text is not None and text.lower() not in ("auto", "-1"):
                 try:
-                    return human_int(text)
+                    length = human_int(text)
                 except ValueError:
+                    length = 0
+                if length < 1:
+                    shown = repr(text) if len(text) < 40 else f"{text[:30]!r}..."
                     raise refuse(
-                        f"--{flag} takes a number, not {text!r}", self.place(flag), mend="write 32768 or 32K"
-                    ) from None
+                        f"--{flag} takes a positive number, not {shown}", self.place(flag), mend="write 32768 or 32K"
+                    )
+                return length
         return None
 
     @property

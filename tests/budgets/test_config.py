@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from reasonctl.budgets.config import parse_config, read_config, read_requests
 from reasonctl.budgets.dialects import choose_dialect, near_efforts
+from reasonctl.budgets.request import as_messages
 from reasonctl.errors import InputError
 from reasonctl.parsers.target import Target
 
@@ -236,3 +238,78 @@ def test_an_unknown_dialect_is_refused_with_the_nearest() -> None:
 def test_near_names(name: str, near: str) -> None:
     assert near_efforts(name)[0] == near
     assert near_efforts("turbo") == []
+
+
+@pytest.mark.parametrize(
+    ("value", "limit"),
+    [
+        (4096, 4096),
+        (4096.0, 4096),
+        ("4096", 4096),
+        (" 1_000 ", 1000),
+        ("12.0", 12),
+        (True, 1),
+        (None, None),
+        (0, "no positive integer"),
+        (-5, "no positive integer"),
+        (4096.5, "no positive integer"),
+        (1e308, "no positive integer"),
+        ("many", "no positive integer"),
+        ("1e3", "no positive integer"),
+        (False, "no positive integer"),
+        ([4096], "no positive integer"),
+        ({}, "no positive integer"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (CHAT, "max_tokens"),
+        (CHAT, "max_completion_tokens"),
+        ({"prompt": "x"}, "max_tokens"),
+        ({"input": "x"}, "max_output_tokens"),
+        (CHAT | {"thinking": {"type": "adaptive"}}, "max_tokens"),
+    ],
+)
+def test_a_limit_is_what_the_server_takes_or_refused(
+    body: dict[str, Any], field: str, value: Any, limit: int | str | None
+) -> None:
+    source = json.dumps(body | {field: value})
+    (request,) = parse_config(source, path="r.json").requests
+    if not isinstance(limit, str):
+        assert request.max_tokens == limit
+        return
+    with pytest.raises(InputError, match=f"{field} is {limit}; write a number of tokens") as caught:
+        _ = request.max_tokens
+    assert (caught.value.source, caught.value.line) == ("r.json", 1)
+    assert source[(caught.value.column or 0) - 1 :] == json.dumps(value) + "}"
+
+
+@pytest.mark.parametrize("effort", [5, True, ["low"], {"level": "low"}])
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        (CHAT, ("reasoning_effort",)),
+        ({"model": "m", "input": "x"}, ("reasoning", "effort")),
+        (CHAT | {"stop_sequences": []}, ("output_config", "effort")),
+    ],
+)
+def test_an_effort_is_text(body: dict[str, Any], path: tuple[str, ...], effort: Any) -> None:
+    value = effort
+    for key in reversed(path):
+        value = {key: value}
+    (request,) = parse_config(json.dumps(body | value), path="r.json").requests
+    with pytest.raises(InputError, match=f"{'.'.join(path)} is no text"):
+        _ = request.effort
+
+
+def test_a_body_without_a_url_can_be_read_as_one_for_messages() -> None:
+    body = CHAT | {"thinking_token_budget": 512, "reasoning_effort": "low"}
+    (request,) = parse_config(json.dumps(body), path="r.json").requests
+    assert (request.endpoint, request.effort) == ("chat", "low")
+    read = as_messages(request)
+    assert (read.endpoint, read.effort, read.budget) == ("messages", None, None)
+    assert [path for path, _ in read.misplaced()] == [("thinking_token_budget",)]
+    batch = {"custom_id": "a", "url": "/v1/chat/completions", "body": body}
+    (posted,) = parse_config(json.dumps(batch), path="r.json").requests
+    assert as_messages(posted).endpoint == "chat"

@@ -327,6 +327,66 @@ def test_a_model_that_charges_its_prompt_to_the_budget(tmp_path: Path) -> None:
     assert rules(report) == []
 
 
+def test_anthropics_rules_read_no_plain_budget(tmp_path: Path) -> None:
+    body = CHAT | {"thinking_token_budget": 9000, "max_tokens": 4096}
+    path = write(tmp_path, "r.json", body)
+    code, report = run(path, "--dialect", "anthropic")
+    assert (code, rules(report)) == (1, ["BUD318"])
+    assert report["findings"][0]["hint"] == "use thinking.budget_tokens"
+    assert {row["cutoff"] for row in report["facts"]["resolutions"]} == {None}
+    code, report = run(write(tmp_path, "b.json", {"temperature": 1}), "--requests", path, "--dialect", "anthropic")
+    assert (code, rules(report)) == (1, ["BUD318"])
+    code, report = run(path)
+    assert (report["facts"]["dialect"], rules(report)) == ("vllm", ["BUD306"])
+
+
+@pytest.mark.parametrize(
+    ("thinking", "message"),
+    [
+        ({"type": "enabled"}, "thinking.budget_tokens is missing"),
+        ({"budget_tokens": 2048}, "thinking has no type"),
+        ({"type": "on", "budget_tokens": 2048}, "thinking.type is none of enabled, disabled, adaptive"),
+        ({"type": "adaptive"}, None),
+        ({"type": "disabled", "budget_tokens": 5}, None),
+        ({"type": "enabled", "budget_tokens": 2048}, None),
+    ],
+)
+@pytest.mark.parametrize("body", [{}, CHAT, CHAT | {"max_tokens": 4096}])
+def test_a_thinking_that_messages_refuses(
+    tmp_path: Path, body: dict[str, Any], thinking: dict[str, Any], message: str | None
+) -> None:
+    code, report = run(write(tmp_path, "r.json", body | {"thinking": thinking}), "--max-tokens", "9000")
+    (request,) = report["facts"]["requests"]
+    if message is None:
+        assert (code, rules(report), request["standing"]) == (0, [], "granted")
+        return
+    (finding,) = report["findings"]
+    assert (code, finding["rule"], request["standing"], request["refused"]) == (1, "BUD319", "refused", message)
+    assert message in finding["message"]
+    assert {row["cutoff"] for row in report["facts"]["resolutions"]} == {None}
+    code, report = run(write(tmp_path, "r.json", body | {"thinking": thinking}), "--target", "vllm==0.30.0")
+    assert "BUD319" not in rules(report), "that release does not look at it"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "starts"),
+    [
+        ("r.json", {"messages": [], "max_tokens": -5}, "r.json:3:17: max_tokens is no positive integer; write"),
+        ("r.json", {"messages": [], "reasoning_effort": 5}, "r.json:3:23: reasoning_effort is no text; write"),
+        (
+            "s.sh",
+            "vllm serve m --override-generation-config '{\"max_new_tokens\": 0}'",
+            "s.sh:1:63: max_new_tokens is no positive",
+        ),
+    ],
+)
+def test_values_that_no_row_could_be_true_of(tmp_path: Path, name: str, content: Any, starts: str) -> None:
+    path = write(tmp_path, name, content)
+    with pytest.raises(InputError) as caught:
+        run(path)
+    assert str(caught.value).startswith(f"{tmp_path}/{starts}")
+
+
 def test_what_it_imports(tmp_path: Path) -> None:
     """Each reader is loaded only for the file that needs it, and nothing heavy ever."""
     budget = write(tmp_path, "b.json", QWEN38)

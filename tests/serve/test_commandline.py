@@ -213,8 +213,10 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ("--max-model-len " + "9" * 5000, "--max-model-len takes a number"),
-        ("--max-model-len " + "9" * 400 + ".5k", "--max-model-len takes a number"),
+        ("--max-model-len " + "9" * 5000, "--max-model-len takes a positive number"),
+        ("--max-model-len " + "9" * 400 + ".5k", "--max-model-len takes a positive number"),
+        ("--max-model-len=0", "--max-model-len takes a positive number, not '0'; write 32768 or 32K"),
+        ("--max-model-len=-7", "--max-model-len takes a positive number"),
         ("--max-model-len " + "9" * 999 + "T", None),
     ],
 )
