@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .forms import request_fault
 from .trace import Recorded, Segment, Trace, TraceDelta
 
 SCHEMA = "reasonctl.trace/1"
@@ -24,6 +25,10 @@ def trace_of(value: Mapping[str, Any], *, path: str, line: int) -> Trace:
     schema = value.get("schema", SCHEMA)
     if schema != SCHEMA:
         raise TraceFormError(f"schema {schema!r} is not {SCHEMA}")
+    request = _mapping(value, "request")
+    fault = request_fault(request)
+    if fault is not None:
+        raise TraceFormError(fault)
     prompt = _mapping(value, "prompt")
     output = _mapping(value, "output")
     recorded = _recorded(_mapping(value, "recorded"))
@@ -31,10 +36,16 @@ def trace_of(value: Mapping[str, Any], *, path: str, line: int) -> Trace:
     ids = _ids(output, "output")
     deltas = _deltas(output)
     texts = [delta.text for delta in deltas]
-    if text is None and texts and None not in texts:
-        text = "".join(part or "" for part in texts)
-    if ids is None and deltas and all(delta.token_ids is not None for delta in deltas):
-        ids = tuple(one for delta in deltas for one in delta.token_ids or ())
+    if texts and None not in texts:
+        joined = "".join(part or "" for part in texts)
+        if text is not None and text != joined:
+            raise TraceFormError(f"output.text and the texts of output.deltas differ {_from_where(text, joined)}")
+        text = joined
+    if deltas and all(delta.token_ids is not None for delta in deltas):
+        streamed = tuple(one for delta in deltas for one in delta.token_ids or ())
+        if ids is not None and ids != streamed:
+            raise TraceFormError(f"output.token_ids and the ids of output.deltas differ {_from_where(ids, streamed)}")
+        ids = streamed
     segments: tuple[Segment, ...] = ()
     if text is None and ids is None:
         if recorded is None or (recorded.reasoning is None and recorded.content is None):
@@ -48,7 +59,7 @@ def trace_of(value: Mapping[str, Any], *, path: str, line: int) -> Trace:
         line=line,
         source="trace",
         model=_text(value, "model", "trace"),
-        request=_mapping(value, "request"),
+        request=request,
         prompt_text=_text(prompt, "text", "prompt"),
         prompt_ids=_ids(prompt, "prompt"),
         output_text=text,
@@ -61,6 +72,11 @@ def trace_of(value: Mapping[str, Any], *, path: str, line: int) -> Trace:
         token_texts={d.token_ids[0]: d.text for d in deltas if d.text and d.token_ids and len(d.token_ids) == 1},
         extra={key: one for key, one in value.items() if key not in _KEYS},
     )
+
+
+def _from_where(one: Sequence[Any], other: Sequence[Any]) -> str:
+    same = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return f"at place {same + 1}"
 
 
 def _recorded(value: Mapping[str, Any]) -> Recorded | None:

@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import InputError
 from .chunks import ChunkAssembler
 from .decode import BadValueError, NotJsonError, loads
+from .forms import choices_fault, request_fault
 from .jq import JqError, compile_jq
 from .kinds import FOREIGN, foreign_kind, kind_of
 from .native import TraceFormError, trace_of
@@ -205,7 +206,10 @@ def _from_result(result: Any, line: int, path: str, taker: _Taker, only: str | N
 
 
 def _from_interaction(item: Interaction, path: str) -> Iterator[Trace | BrokenLine]:
-    yield from _from_body(item.body, item.line, path, item.request, "vcr")
+    fault = request_fault(item.request)
+    for found in _from_body(item.body, item.line, path, item.request, "vcr"):
+        broken = isinstance(found, Trace) and fault is not None
+        yield BrokenLine(path, item.line, f"the request of this interaction is none ({fault})") if broken else found
 
 
 def _from_body(
@@ -269,6 +273,8 @@ class _Taker:
             kind = "chunk"  # the last chunk of a text completion carries its usage
         if kind is not None and self._only is not None and kind not in _FORCED[self._only]:
             yield self._broken(line, f"this is {_CALLED[kind]}, not what --from {self._only} names")
+        elif kind in ("chunk", "response") and (fault := choices_fault(value)) is not None:
+            yield self._broken(line, f"this is no {_CALLED[kind].removeprefix('a ')} ({fault})")
         elif kind == "chunk":
             yield from self._chunks.chunk(line, value)
         elif kind == "response":

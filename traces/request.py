@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from ..prompts.messages import as_handed_over
+from .forms import request_fault
 from .surrogates import holds_half
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ def read_request(path: str) -> dict[str, Any]:
     if len(requests) != 1:
         raise InputError(f"{len(requests)} requests in it, where one is meant", source=path, mend=f"give {_READS}")
     body = dict(requests[0].body.plain())
+    fault = request_fault(body)
+    if fault is not None:
+        raise InputError(fault, source=path, mend="write it as vLLM's chat completions take it")
     if holds_half(body):
         raise InputError(
             "half a character (\\ud800 to \\udfff alone) in it, which no tokenizer takes",

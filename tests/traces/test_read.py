@@ -324,3 +324,32 @@ def test_what_ships_is_read() -> None:
     assert leaked.output_text is not None
     assert "</think>" in leaked.output_text
     assert (leaked.lossy, leaked.finish_reason) == (False, "stop")
+
+
+@pytest.mark.parametrize(
+    ("choice", "says"),
+    [
+        ({"message": {"content": 5}}, "choices\\[\\].message.content is no text or list of parts"),
+        ({"message": {"content": [5]}}, "message.content"),
+        ({"message": {"content": "a", "reasoning": []}}, "message.reasoning is no text"),
+        ({"message": {"content": "a", "tool_calls": "x"}}, "message.tool_calls is no list"),
+        ({"message": {"content": "a"}, "finish_reason": 3}, "finish_reason is no text"),
+        ({"delta": {"reasoning_content": {}}}, "delta.reasoning_content is no text"),
+    ],
+)
+def test_an_answer_whose_parts_have_wrong_types_costs_itself(choice: Any, says: str, tmp_path: Path) -> None:
+    bad = json.dumps({"choices": [choice]})
+    with pytest.raises(InputError, match=says):
+        read(put(tmp_path, bad))
+    found = read(put(tmp_path, CONTENTS["trace"] + bad + "\n" + CONTENTS["trace"]))
+    assert [type(item) for item in found] == [Trace, BrokenLine, Trace]
+
+
+def test_a_cassette_whose_request_has_wrong_types_costs_that_interaction(tmp_path: Path) -> None:
+    answer = {"body": {"string": json.dumps({"choices": [{"message": {"content": "b"}}]})}}
+    asked = [{"body": json.dumps({"messages": one})} for one in ("x", [])]
+    cassette = {"interactions": [{"request": one, "response": answer} for one in asked]}
+    broken, found = read(put(tmp_path, json.dumps(cassette)))
+    assert isinstance(broken, BrokenLine)
+    assert "request.messages" in broken.reason
+    assert isinstance(found, Trace)
