@@ -19,7 +19,7 @@ def facts_json(facts: AuditFacts) -> dict[str, Any]:
     return {
         "model": _model(facts),
         "prompt_states": [state.as_json() for state in facts.survey.states] if facts.survey is not None else [],
-        "history": [],
+        "history": [row.as_json() for row in facts.survey.history] if facts.survey is not None else [],
         "parser": _parser(facts),
         "serve_flags": serve_flags(facts),
     }

@@ -62,13 +62,8 @@ def conversations(start: str, end: str, sentinel: str = SENTINEL) -> tuple[Conve
     """
     question = _user(f"What is 2 + 2? {sentinel}")
     past = [_user("What is 2 + 2?"), _assistant("It is 4.", thought=PAST_THOUGHT)]
-    call = {
-        "id": _CALL_ID,
-        "type": "function",
-        "function": {"name": "get_weather", "arguments": {"city": "Rome"}},
-    }
-    called = [_user("What is the weather in Rome?"), {**_assistant([], thought="I look it up."), "tool_calls": [call]}]
-    result = {"role": "tool", "tool_call_id": _CALL_ID, "name": "get_weather", "content": f"21 degrees {sentinel}"}
+    called = called_tool(_assistant([], thought="I look it up."))
+    result = tool_answer(f"21 degrees {sentinel}")
     return (
         Conversation("single_turn", [question]),
         Conversation("system", [{"role": "system", "content": "Answer briefly."}, question]),
@@ -81,6 +76,21 @@ def conversations(start: str, end: str, sentinel: str = SENTINEL) -> tuple[Conve
             "continue_final_message", [question, _assistant(f"{start}{PARTIAL_THOUGHT}", thought=None)], continues=True
         ),
     )
+
+
+def called_tool(turn: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A question and the assistant's turn that calls a tool for it; `turn` is that turn without the call."""
+    call = {
+        "id": _CALL_ID,
+        "type": "function",
+        "function": {"name": "get_weather", "arguments": {"city": "Rome"}},
+    }
+    return [_user("What is the weather in Rome?"), {**turn, "tool_calls": [call]}]
+
+
+def tool_answer(text: str) -> dict[str, Any]:
+    """The tool's answer to that call."""
+    return {"role": "tool", "tool_call_id": _CALL_ID, "name": "get_weather", "content": text}
 
 
 def _user(text: str) -> dict[str, Any]:

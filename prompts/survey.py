@@ -9,7 +9,9 @@ from typing import Any
 
 from ..parsers.markers import STATE_MARKERS, MarkerPair
 from ..parsers.target import Target
+from . import history as history_room
 from .conversations import SENTINEL, Conversation, conversations
+from .history import History
 from .kwargs import EFFORTS, variant_kwargs
 from .model import Model
 from .render import Limits, Rendered, RenderError, RenderRequest
@@ -68,8 +70,8 @@ class Survey:
 
     `reads` are the kwargs its template reads, `compared` the values it compares them with. `switches` are (kwarg, off
     value, on value) of the thinking switches the template reads. `markers` is the pair that stands in the user's text
-    of the marker conversations. No states: the model has no template, or its prompts are built by code that is not
-    evaluated.
+    of the marker conversations. `history` is what becomes of earlier reasoning in a plain request. No states: the
+    model has no template, or its prompts are built by code that is not evaluated.
     """
 
     model: Model
@@ -79,6 +81,7 @@ class Survey:
     states: tuple[PromptState, ...] = ()
     switches: tuple[tuple[str, Any, Any], ...] = ()
     markers: MarkerPair = STATE_MARKERS[0]
+    history: tuple[History, ...] = ()
 
     def get(self, conversation: str, variant: Mapping[str, Any]) -> PromptState | None:
         """The state of this conversation under this variant, None where it was not tried."""
@@ -118,12 +121,12 @@ def survey(
     sentinel = SENTINEL
     while any(sentinel in text for text in (model.prompt_text, *(other.text for other in model.templates))):
         sentinel += "x"
-    run = _Run(model, conversations(markers.start, markers.end, sentinel), sentinel, default_kwargs, effort_map, limits)
+    run = _Run(model, markers, sentinel, default_kwargs, effort_map, limits)
     try:
         base = _base_variants(run.reads, run.compared, extra_variants)
         asked = [{"reasoning_effort": effort} for effort in EFFORTS]
         efforts = [effort for effort in asked if not any(same_variant(effort, variant) for variant in base)]
-        states = run.states([*base, *efforts])
+        states, history = run.states([*base, *efforts])
     finally:
         run.close()
     kept = base + [effort for effort in efforts if _moves(states, effort, parser_moves)]
@@ -136,6 +139,7 @@ def survey(
         states=shown,
         switches=_switches(run.reads, run.compared),
         markers=markers,
+        history=history,
     )
 
 
@@ -150,14 +154,15 @@ class _Run:
     def __init__(
         self,
         model: Model,
-        talks: Sequence[Conversation],
+        markers: MarkerPair,
         sentinel: str,
         default_kwargs: Mapping[str, Any] | None,
         effort_map: Mapping[str, str] | None,
         limits: Limits,
     ) -> None:
         self._model = model
-        self._talks = talks
+        self._markers = markers
+        self._talks = conversations(markers.start, markers.end, sentinel)
         self._sentinel = sentinel
         self._default_kwargs = default_kwargs
         self._effort_map = effort_map
@@ -170,8 +175,8 @@ class _Run:
                 known = self.compared.get(name, ())
                 self.compared[name] = known + tuple(v for v in values if not _holds(known, v))
 
-    def states(self, variants: Sequence[Mapping[str, Any]]) -> list[PromptState]:
-        """The states of every conversation under each variant, in that order; one batch for each renderer.
+    def states(self, variants: Sequence[Mapping[str, Any]]) -> tuple[list[PromptState], tuple[History, ...]]:
+        """The states of every conversation under each variant, in that order, and the history; a batch a renderer.
 
         Variants that reach it with the same kwargs are rendered, and read, once.
         """
@@ -186,12 +191,26 @@ class _Run:
                 key = (talk.name, json.dumps(reaching, sort_keys=True))
                 wanted[renderer].setdefault(key, _request(talk, reaching))
                 jobs.append((variant, kwargs, key))
+        thought = f"{self._sentinel}thought"
+        asked = self._with_history(thought)
+        told: dict[int, Rendered] = {}
         read: dict[tuple[str, str], PromptState] = {}
         for renderer, requests in wanted.items():
-            results = renderer.render_all(list(requests.values()))
-            for key, result in zip(requests, results, strict=True):
+            mine = [at for at, (owner, _) in enumerate(asked) if owner is renderer]
+            results = renderer.render_all([*requests.values(), *(asked[at][1] for at in mine)])
+            for key, result in zip(requests, results, strict=False):
                 read[key] = self._read(key[0], result)
-        return [replace(read[key], variant=variant, kwargs=kwargs) for variant, kwargs, key in jobs]
+            told |= dict(zip(mine, results[len(requests) :], strict=True))
+        states = [replace(read[key], variant=variant, kwargs=kwargs) for variant, kwargs, key in jobs]
+        return states, history_room.read([told[at] for at in range(len(asked))], thought)
+
+    def _with_history(self, thought: str) -> list[tuple[PromptRenderer, RenderRequest]]:
+        """Plain requests that hand an earlier thought back, each with its renderer."""
+        kwargs, made = self._kwargs({}), []
+        for request in history_room.requests(self._markers, thought, by_code=self._model.coded is not None):
+            renderer = self._renderers[request.tools is not None]
+            made.append((renderer, replace(request, kwargs=renderer.reaching(kwargs, effort=None, own=None))))
+        return made
 
     def close(self) -> None:
         for renderer in self._distinct:

@@ -39,6 +39,10 @@ def test_a_parser_that_fits_exits_0(run: Run) -> None:
     facts = report["facts"]
     assert set(facts) >= {"model", "prompt_states", "history", "parser", "serve_flags"}
     assert facts["model"]["template"]["reads"] == ["enable_thinking"]
+    assert facts["history"] == [
+        {"field": field, "tool_loop": "kept", "next_user_turn": "dropped"}
+        for field in ("reasoning", "reasoning_content", "inline")
+    ]
     assert [marker["text"] for marker in facts["model"]["markers"]] == ["<think>", "</think>"]
     assert all(marker["single_token"] and len(marker["ids"]) == 1 for marker in facts["model"]["markers"])
     assert facts["parser"]["configured"] == "qwen3"

@@ -11,6 +11,7 @@ import pytest
 from reasonctl.parsers.markers import MarkerPair
 from reasonctl.prompts.conversations import NAMES, SENTINEL
 from reasonctl.prompts.model import LONE_TEMPLATE_TOKENS, Model, Template, load_model
+from reasonctl.prompts.render import Limits
 from reasonctl.prompts.survey import Survey, same_variant, survey
 
 
@@ -230,3 +231,44 @@ def test_a_lone_template_renders_with_stand_in_tokens(tmp_path: Path) -> None:
     row = survey(load_model(str(path))).get("single_turn", {})
     assert row is not None
     assert row.prompt == "<s></s></s><unk>"
+
+
+def history(found: Survey) -> dict[str, tuple[str, str]]:
+    return {row.field: (row.tool_loop, row.next_user_turn) for row in found.history}
+
+
+def test_what_becomes_of_earlier_reasoning() -> None:
+    assert history(of_text(CHAT)) == {
+        "reasoning": ("dropped", "dropped"),
+        "reasoning_content": ("dropped", "dropped"),
+        "inline": ("kept", "kept"),
+    }
+    keeps = "{% for m in messages %}{{ m.reasoning_content }}{{ m.content.split('</think>')[-1] }}{% endfor %}"
+    # transformers 5.24 fills reasoning_content from reasoning, and never the other way round.
+    assert history(of_text(keeps)) == {
+        "reasoning": ("kept", "kept"),
+        "reasoning_content": ("kept", "kept"),
+        "inline": ("dropped", "dropped"),
+    }
+    by_name = history(of_text("{% for m in messages %}{{ m.reasoning }}{% endfor %}"))
+    assert (by_name["reasoning"], by_name["reasoning_content"]) == (("kept", "kept"), ("dropped", "dropped"))
+
+
+def test_earlier_reasoning_in_a_tool_loop_is_told_from_that_before_a_users_turn() -> None:
+    loop = "{% if messages[-1].role == 'tool' %}{{ messages[1].reasoning_content }}{% endif %}"
+    assert history(of_text(loop))["reasoning_content"] == ("kept", "dropped")
+    refusing = "{% if messages[-1].role == 'tool' %}{{ raise_exception('no tools') }}{% endif %}" + CHAT
+    assert history(of_text(refusing))["inline"] == ("error", "kept")
+
+
+def test_a_tool_template_of_its_own_renders_the_tool_loop() -> None:
+    plain, tools = Template("", "t"), Template("{{ messages[1].reasoning_content }}", "t", name="tool_use")
+    found = survey(Model(source="x", kind="folder", path=None, template=plain, templates=(plain, tools)))
+    assert history(found)["reasoning"] == ("kept", "dropped")
+
+
+def test_history_has_no_rows_without_prompts_and_errors_where_a_template_was_ended() -> None:
+    assert survey(Model(source="x", kind="folder", path=None)).history == ()
+    endless = "{% for a in range(9999) %}{% for b in range(9999) %}{% for c in range(9999) %}{% endfor %}{% endfor %}"
+    rows = history(of_text(endless + "{% endfor %}", limits=Limits(render_seconds=0.2, template_seconds=0.5)))
+    assert set(rows.values()) == {("error", "error")}
