@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from ..budgets.document import Locate, locator
+from ..budgets.document import Locate, locator, refuse
 from ..budgets.files import read_stdin, read_text
 from ..errors import InputError
 from ..parsers.target import Target
 from .command import Flag, Product, ServeCommand
 from .flags import LONG, SEVERAL, stands_alone
+from .options import ONE_VALUE, READ, meant_by
 from .words import Word, split_words
 
 FORMS = "a `vllm serve`, `slimserve` or `python -m vllm.entrypoints.openai.api_server` command line, typed or in a file"
@@ -201,7 +202,7 @@ def _flag(word: Word, rest: list[Word], product: Product) -> Flag:
     text, equals, value = word.text.partition("=")
     if text.startswith("--"):
         head, dot, tail = text[2:].partition(".")
-        name = head.replace("_", "-") + dot + tail
+        name = _option(head.replace("_", "-"), word, product) + dot + tail
     elif match := re.fullmatch(r"-O=?(\d+)", word.text):
         return Flag("optimization-level", match[1], word.location)
     else:
@@ -211,6 +212,9 @@ def _flag(word: Word, rest: list[Word], product: Product) -> Flag:
         return Flag(name, value, word.location, word.dynamic, lambda index: word.place(offset + index))
     if stands_alone(name, product=product) and "." not in name:
         return Flag(name, None, word.location)
+    wants = "." in name or name in ONE_VALUE or name in SEVERAL
+    if wants and (not rest or (_is_flag(rest[0].text) and ("." not in name or rest[0].text.startswith("--")))):
+        raise refuse(f"--{name} has no value", word.location, mend="write it behind the flag")
     if name in SEVERAL:
         taken: list[Word] = []
         while rest and not _is_flag(rest[0].text):
@@ -221,6 +225,19 @@ def _flag(word: Word, rest: list[Word], product: Product) -> Flag:
         given = rest.pop(0)
         return Flag(name, given.text, word.location, given.dynamic, given.place)
     return Flag(name, None, word.location)
+
+
+def _option(name: str, word: Word, product: Product) -> str:
+    """The option that a long flag's name stands for; what vLLM does not know, or nothing here reads, stays as it is."""
+    if product != "vllm" or "$" in name:
+        return name
+    meant = meant_by(name)
+    if len(meant) == 1:
+        return meant[0]
+    if READ.intersection(meant):
+        shown = ", ".join(f"--{option}" for option in meant[:4]) + (", ..." if len(meant) > 4 else "")
+        raise refuse(f"--{name} may stand for {shown}: vLLM refuses it", word.location, mend="write the flag out")
+    return name
 
 
 def _is_file(path: Path) -> bool:

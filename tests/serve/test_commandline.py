@@ -131,8 +131,8 @@ def test_the_place_of_a_command_is_its_programs_name(text: str, column: int) -> 
 
 
 def test_flags_whose_value_is_written_out() -> None:
-    command = one('vllm serve m --a "$X" --b 1 --c.d 2 --c.e $Y')
-    assert [command.known(flag) for flag in "abcz"] == [False, True, False, False]
+    command = one('vllm serve m --xa "$X" --xb 1 --xc.d 2 --xc.e $Y')
+    assert [command.known(flag) for flag in ("xa", "xb", "xc", "xz")] == [False, True, False, False]
 
 
 def test_parser_none_is_no_parser() -> None:
@@ -242,3 +242,37 @@ def test_values_beyond_reading_are_refused_at_their_place(flags: str, place: tup
     with pytest.raises(InputError, match=message) as caught:
         parse_command_line(f"vllm serve m {flags}", path="s.sh").json("override-generation-config")
     assert (caught.value.line, caught.value.column) == place
+
+
+@pytest.mark.parametrize(
+    ("flags", "column", "message"),
+    [
+        ("--reasoning-parser", 14, "--reasoning-parser has no value; write it behind the flag"),
+        ("--reasoning_parser --port 1", 14, "--reasoning-parser has no value"),
+        ("--port 1 --max-model-len", 23, "--max-model-len has no value"),
+        ("--served-model-name --port 1", 14, "--served-model-name has no value"),
+        ("--override-generation-config.a", 14, "--override-generation-config.a has no value"),
+        ("--override-generation-config.a --port 1", 14, "--override-generation-config.a has no value"),
+        ("-tp", 14, "--tensor-parallel-size has no value"),
+        ("--reasoning-pars x", 14, "may stand for --reasoning-parser, --reasoning-parser-plugin: vLLM refuses it"),
+        ("--reasoning_pars=x", 14, "may stand for --reasoning-parser, --reasoning-parser-plugin"),
+        ("--max x", 14, "may stand for --max-"),
+    ],
+)
+def test_flags_that_vllm_refuses(flags: str, column: int, message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        one(f"vllm serve m {flags}")
+    assert message in str(caught.value)
+    assert (caught.value.line, caught.value.column) == (1, column)
+
+
+def test_abbreviations_that_vllm_takes() -> None:
+    command = one("vllm serve m --tool_call_p hermes --max-model 5 --override-gen.a 5 --default-chat-t '{\"b\": 1}'")
+    assert command.tool_call_parser == "hermes"
+    assert command.max_model_len == 5
+    assert command.override_generation_config == {"a": 5}
+    assert command.default_chat_template_kwargs == {"b": 1}
+    assert one("vllm serve m --reasoning-parser=").reasoning_parser is None
+    assert one("vllm serve m --max-model-len -1 --unheard-of --port 5").text("port") == "5"
+    assert "reasoning-pars" in one("slimserve p --reasoning-pars x").flags
+    assert "enforce-eager" in one("vllm serve m --enforce-e --port 5").flags
