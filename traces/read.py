@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 from ..errors import InputError
 from .chunks import ChunkAssembler
 from .decode import BadValueError, NotJsonError, loads
 from .forms import choices_fault, request_fault
-from .jq import JqError, compile_jq
+from .jq import Jq, JqEndedError, JqError
 from .kinds import FOREIGN, foreign_kind, kind_of
 from .native import TraceFormError, trace_of
 from .source import READ, Source, decodes, open_source
@@ -23,6 +24,10 @@ from .vcr import Interaction, interactions, looks_like_cassette
 FORMATS = ("trace", "sse", "chunks", "response", "vcr", "text")
 """The names `--from` takes: `reasonctl.trace/1`, server-sent events, JSON or JSON lines of chat chunks, whole
 chat completions, VCR cassettes, plain text."""
+
+
+_USELESS = 1000
+"""Values in a row, made of one, that are no recording; an expression may yield them without end."""
 
 
 def read_traces(
@@ -49,8 +54,9 @@ def read_traces(
         raise InputError(
             "what --jq yields is no cassette", source="--from", mend=f"use one of {', '.join(_FORCED)}, text"
         )
-    program = compile_jq(jq) if jq is not None else None
-    with open_source(path, watch) as source:
+    with ExitStack() as stack:
+        program = stack.enter_context(Jq(jq)) if jq is not None else None
+        source = stack.enter_context(open_source(path, watch))
         if not source.head and source.problem is not None:
             raise InputError(source.problem, source=source.name, mend="copy or record it again")
         name = format or ("chunks" if program else sniff(source))
@@ -163,7 +169,7 @@ def _text_trace(text: str, path: str, line: int) -> Trace:
     return Trace(id=f"{path}:{line}", path=path, line=line, source="text", output_text=text)
 
 
-def _mapped(source: Source, program: Callable[[Any], Iterator[Any]], only: str | None) -> Iterator[Trace | BrokenLine]:
+def _mapped(source: Source, program: Jq, only: str | None) -> Iterator[Trace | BrokenLine]:
     """What the jq expression makes of every value; texts it yields may be event streams, JSON or raw output."""
     taker = _Taker(source.name, "chunks", only=only)
     for item in json_values(source, open_arrays=False):
@@ -172,10 +178,22 @@ def _mapped(source: Source, program: Callable[[Any], Iterator[Any]], only: str |
             continue
         line, value = item
         try:
-            for result in program(value):
-                yield from _from_result(result, line, source.name, taker, only)
+            useless = 0
+            for result in program.results(value):
+                for found in _from_result(result, line, source.name, taker, only):
+                    useless = useless + 1 if isinstance(found, BrokenLine) else 0
+                    yield found
+                if useless > _USELESS:
+                    mend = "give --jq an expression that yields recordings"
+                    reason = f"--jq yields more than {_USELESS} values in a row that are no recording"
+                    raise InputError(reason, source=source.name, line=line, mend=mend)
         except JqError as error:
             yield BrokenLine(source.name, line, f"--jq fails on this value ({error})")
+        except JqEndedError as error:
+            mend = "give --jq an expression that ends"
+            raise InputError(
+                f"--jq had to be stopped on this value ({error})", source=source.name, line=line, mend=mend
+            ) from None
     yield from taker.end()
 
 

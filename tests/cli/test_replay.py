@@ -344,3 +344,29 @@ def test_what_cannot_be_read_names_its_mend(run: Run, tmp_path: Path) -> None:
     assert "give one chat-completion body" in refused(run, OPEN_TRACES, "--request", empty)
     assert "budget" not in refused(run, OPEN_TRACES, "--request", empty)
     assert "is empty; give " in refused(run, empty)
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="watches child processes through Linux's pidfd")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+def test_an_expression_without_end_hears_signals(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    fifo = tmp_path / "one.jsonl"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "reasonctl", "replay", str(fifo), "--jq", "def f: f; f"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    with fifo.open("w") as pipe:
+        pipe.write("{}\n")
+    (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    watched = os.pidfd_open(int(child))
+    before = _ticks(child)
+    while _ticks(child) < before + 20:
+        assert process.poll() is None
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=60)
+    assert (process.returncode, said) == (code, b"")
+    assert select.select([watched], [], [], 30)[0], "the child outlived the command"
+    os.close(watched)
+
+
+def _ticks(pid: str) -> int:
+    """User time of a process, in clock ticks."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from reasonctl.errors import InputError
 from reasonctl.fixtures import ROOT
+from reasonctl.traces import jq
 from reasonctl.traces.read import FORMATS, read_traces
 from reasonctl.traces.trace import BrokenLine, Trace
 
@@ -283,6 +284,29 @@ def test_jq_that_fails_on_a_value_costs_that_value(tmp_path: Path) -> None:
 def test_a_bad_expression_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--jq"):
         read(put(tmp_path, "{}"), jq=".a[")
+
+
+@pytest.mark.parametrize("expression", ["def f: f; f", "[range(1e12)]", "last(range(1e12))"])
+def test_an_expression_without_end_is_ended(expression: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jq, "_SECONDS", 1)
+    with pytest.raises(InputError, match=r":1: --jq had to be stopped on this value .*; give --jq an expression that"):
+        read(put(tmp_path, "{}\n{}\n"), jq=expression)
+
+
+def test_an_expression_that_takes_all_memory_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jq, "_MEMORY", 256 << 20)
+    with pytest.raises(InputError, match="had to be stopped on this value"):
+        read(put(tmp_path, "{}"), jq="[range(1e12)]")
+
+
+def test_values_are_taken_as_they_come(tmp_path: Path) -> None:
+    path = put(tmp_path, "{}")
+    assert len(read(path, jq='range(2000) | "a</think>b"')) == 2000
+    with pytest.raises(InputError, match=":1: --jq yields more than 1000 values in a row that are no recording"):
+        read(path, jq="range(1e12)")
+    endless = read_traces(str(path), jq='repeat("a</think>b")')
+    assert isinstance(next(endless), Trace)
+    endless.close()  # type: ignore[attr-defined]
 
 
 def test_a_watcher_hears_how_far_the_file_is_read(tmp_path: Path) -> None:
