@@ -66,8 +66,8 @@ class RenderFailed(Rule):
                 continue
             told.add(place)
             yield cls.finding(
-                f"{said(shown.variant)} with {conversation_said(shown.conversation)}: the template {_how(shown)}",
-                hint=_mend(shown),
+                f"{said(shown.variant)} with {conversation_said(shown.conversation)}: {_maker(facts)} {_how(shown)}",
+                hint=_mend(shown, _maker(facts)),
                 severity=severity,
                 confidence=facts.template_confidence,
                 subject=facts.subject(variant=dict(shown.variant), conversation=shown.conversation),
@@ -110,8 +110,9 @@ class EffortRejected(Rule):
         with_map = facts.target.product == "vllm" and facts.target.version >= (0, 33, 0)
         mapped = {level: _nearest(level, taken) for level in rejected if level != "none"} if taken and with_map else {}
         mend = f"--reasoning-effort-map '{json.dumps(mapped)}', or " if mapped else ""
+        maker = _maker(facts)
         yield cls.finding(
-            f"reasoning_effort {', '.join(rejected)} raises in this template: every such request is an error",
+            f"reasoning_effort {', '.join(rejected)}: {maker} {_verb(shown)} it, and every such request is an error",
             hint=f"{mend}clients send {', '.join(taken) or 'no effort'}",
             confidence=facts.template_confidence,
             subject=facts.subject(variant=dict(shown.variant)),
@@ -159,7 +160,7 @@ class EffortIgnored(Rule):
         if not alike:
             return
         yield cls.finding(
-            f"the template does not tell apart {'; '.join(' = '.join(levels) for levels in alike)}",
+            f"{_maker(facts)} does not tell apart {'; '.join(' = '.join(levels) for levels in alike)}",
             hint="offer only the levels that differ",
             confidence=facts.template_confidence,
             subject=facts.subject(),
@@ -270,7 +271,19 @@ def _how(state: PromptState) -> str:
     return f"{verb}: {state.error}"
 
 
-def _mend(state: PromptState) -> str:
+def _verb(state: PromptState) -> str:
+    return "refuses" if state.refused_by_template else "raises over"
+
+
+def _maker(facts: AuditFacts) -> str:
+    """What makes the prompts: no template has a say where code does."""
+    coded = facts.survey is not None and facts.survey.model.coded is not None
+    return "the prompt builder" if coded else "the template"
+
+
+def _mend(state: PromptState, maker: str) -> str:
+    if state.error_kind not in _LIMITS and maker != "the template":
+        return f"{maker} {'refuses this' if state.refused_by_template else 'fails'} in the server too: do not send it"
     if state.error_kind in _LIMITS:
         return "do not serve this template before someone has read it"
     if state.error_kind == "refused":

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonctl.checks.audit import audit, coverage
+from reasonctl.checks.audit import audit, coverage, findings
 from reasonctl.parsers import Target
 from reasonctl.prompts.coded import CodedPrompts, RefusedError
 from reasonctl.prompts.coded_harmony import VARIABLE
@@ -145,6 +145,36 @@ def test_prompts_by_code_have_states_with_their_own_ids() -> None:
     low = found.get("single_turn", {"reasoning_effort": "low"})
     assert low is not None
     assert (low.state, low.error, low.error_kind, low.refused_by_template) == ("error", "no low", "raised", True)
+
+
+def test_what_code_refuses_is_not_laid_at_a_templates_door() -> None:
+    def broken() -> None:
+        raise ValueError("out of order")
+
+    def told(model: Model) -> dict[str, str]:
+        facts = audit(model, source="x", parser=None, target=Target())
+        return {finding.rule: f"{finding.message}; {finding.hint}" for finding in findings(facts)}
+
+    refusing, failing = told(of(ByBytes())), told(of(ByBytes(broken)))
+    assert refusing["TPL009"].startswith("reasoning_effort low: the prompt builder refuses it, and every such request")
+    assert (
+        "the prompt builder raises: ValueError: out of order; the prompt builder fails in the server too"
+        in (failing["TPL008"])
+    )
+    assert "the template" not in failing["TPL008"]
+
+
+def test_earlier_reasoning_goes_to_code_under_the_name_the_server_gives_it() -> None:
+    class Telling(ByBytes):
+        def ids(self, request: RenderRequest) -> Sequence[int]:
+            return list("".join(str(m.get("reasoning") or "") for m in as_sent(request.messages)).encode())
+
+    rows = {row.field: (row.tool_loop, row.next_user_turn) for row in survey(of(Telling())).history}
+    assert rows == {
+        "reasoning": ("kept", "kept"),
+        "reasoning_content": ("kept", "kept"),
+        "inline": ("dropped", "dropped"),
+    }
 
 
 def test_text_that_spells_a_marker_is_none() -> None:
