@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..parsers.target import Target
     from ..serve.command import ServeCommand
     from ..traces.context import Setting
-    from ..traces.pool import Lost
+    from ..traces.pool import Lost, ModelPart
     from ..traces.replay import Plan, TraceFacts
     from ..traces.trace import BrokenLine, Trace
 else:
@@ -240,6 +240,7 @@ class _Gathered:
         self._plan = plan
         self._given = served_known or setting.model is not None or setting.chat_template is not None
         self._with_server = served_known
+        self._model = setting.model
         self._model_said = model_said
         self._results: list[dict[str, Any]] = []
         self._best: list[dict[str, Any]] = []
@@ -256,12 +257,14 @@ class _Gathered:
         self._broken = 0
         self._ids: set[str] = set()
 
-    def add(self, item: TraceFacts | BrokenLine | Lost) -> None:
-        from ..traces.pool import Lost
+    def add(self, item: TraceFacts | BrokenLine | Lost | ModelPart) -> None:
+        from ..traces.pool import Lost, ModelPart
         from ..traces.trace import BrokenLine
 
         if isinstance(item, BrokenLine):
             self._add_broken(item)
+        elif isinstance(item, ModelPart):
+            self._add_model_part(item)
         elif isinstance(item, Lost):
             self._traces += 1
             self._lose(item.trace.id, item.trace.path, item.trace.line, None, item.reason)
@@ -351,6 +354,22 @@ class _Gathered:
                 f"{item.reason}; everything else in the file was read",
                 hint="mend or remove that part",
                 location=Location(item.path, item.line),
+            )
+        )
+
+    def _add_model_part(self, item: ModelPart) -> None:
+        from ..checks.finding import Location
+        from ..checks.internal import UnreadableInput
+
+        part = item.part
+        what = f"{part.file} cannot be read" if part.key is None else f"a value of {part.file} counts as not there"
+        self._findings.append(
+            UnreadableInput.finding(
+                f"{what}: {part.reason}",
+                hint="mend or remove it; the rest was read",
+                subject=({"model": self._model} if self._model is not None else {})
+                | {"key": part.file if part.key is None else f"{part.file}: {part.key}"},
+                location=Location(item.path, part.line, part.column),
             )
         )
 

@@ -8,11 +8,16 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .child import Child, ChildGoneError
 from .context import Context, Setting
 from .replay import Plan, TraceFacts, replay_trace
 from .trace import BrokenLine, Trace
+
+if TYPE_CHECKING:
+    from ..prompts.model import Unreadable
 
 _WAITING = 4
 """Traces a worker that are read ahead: enough to keep it busy, few enough for constant memory."""
@@ -29,10 +34,18 @@ class Lost:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class ModelPart:
+    """A part of the model that was not read; `path` is the file's, as a report names it."""
+
+    path: str
+    part: Unreadable
+
+
 def replay_all(
     items: Iterable[Trace | BrokenLine], setting: Setting, plan: Plan, *, jobs: int = 1
-) -> Iterator[TraceFacts | BrokenLine | Lost]:
-    """The facts of every trace, in order; broken lines are passed on.
+) -> Iterator[TraceFacts | BrokenLine | Lost | ModelPart]:
+    """The facts of every trace, in order; broken lines are passed on. What is not read of the model comes first.
 
     Args:
         items: what was read; taken as results are, never far ahead of them.
@@ -44,11 +57,20 @@ def replay_all(
         InputError: the model or template cannot be read.
     """
     with Context(setting) as context:
+        yield from _unread(context)
         if jobs == 1:
             for item in items:
                 yield replay_trace(item, context, plan) if isinstance(item, Trace) else item
             return
     yield from _in_processes(items, setting, plan, jobs)
+
+
+def _unread(context: Context) -> Iterator[ModelPart]:
+    model = context.model
+    for part in model.unreadable if model is not None else ():
+        here = model is not None and model.path is not None and model.kind not in ("fixture", "hub")
+        folder = str(model.path) if model is not None and here else str(context.setting.model)
+        yield ModelPart(folder if Path(folder).is_file() else f"{folder}/{part.file}", part)
 
 
 def _in_processes(

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -370,3 +371,20 @@ def test_an_expression_without_end_hears_signals(tmp_path: Path, number: signal.
 def _ticks(pid: str) -> int:
     """User time of a process, in clock ticks."""
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+
+
+def test_a_model_file_that_is_not_read_is_said(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    shutil.copytree(ROOT / "models" / "qwen3-thinking", folder)
+    (folder / "generation_config.json").write_text('{"eos_token_id": 5,\n "a"')
+    (folder / "config.json").write_text("[]")
+    for more in ((), ("--jobs", "2")):
+        code, report = as_json(run, OPEN_TRACES, "--model", str(folder), *more)
+        assert (code, report["facts"]["traces"]) == (0, 3)
+        assert {(f["rule"], f["subject"]["key"]) for f in report["findings"]} == {
+            ("INT903", "config.json"),
+            ("INT903", "generation_config.json"),
+        }
+    place = next(f["location"] for f in report["findings"] if f["subject"]["key"] == "generation_config.json")
+    assert (Path(place["path"]).name, place["line"]) == ("generation_config.json", 2)
+    assert run(OPEN_TRACES, "--model", str(folder), "--fail-on", "warning")[0] == 1
