@@ -71,7 +71,7 @@ def missing_strings(command: ServeCommand, target: Target) -> Missing | None:
     """
     if command.product != "vllm" or command.hidden(PARSER) or command.hidden(CONFIG):
         return None
-    given: dict[str, Any] = command.json(CONFIG) or {}
+    given: dict[str, Any] = command.json(CONFIG, twice=True) or {}
     if given.get("reasoning_start_str") and given.get("reasoning_end_str"):
         return None
     if target.version < STRINGS_FROM_PARSER:
@@ -80,7 +80,7 @@ def missing_strings(command: ServeCommand, target: Target) -> Missing | None:
         return Missing("no --reasoning-config is given", "add --reasoning-config '{}'", command.location)
     parser = command.reasoning_parser or given.get("reasoning_parser") or None
     if parser is None:
-        if not command.hidden(STRUCTURED) and (command.json(STRUCTURED) or {}).get("reasoning_parser"):
+        if not command.hidden(STRUCTURED) and (command.json(STRUCTURED, twice=True) or {}).get("reasoning_parser"):
             return Missing(
                 f"the parser is set in --{STRUCTURED} alone, which gives the engine none",
                 "set --reasoning-parser",

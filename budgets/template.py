@@ -110,7 +110,7 @@ def _markers(survey: Survey, command: ServeCommand | None) -> tuple[Marker, ...]
         return ()
     texts: tuple[str, ...] = ()
     if command is not None:
-        given = (command.reasoning_config or {}) if command.known("reasoning-config") else {}
+        given = (command.json("reasoning-config", twice=True) or {}) if command.known("reasoning-config") else {}
         strings = (given.get("reasoning_start_str"), given.get("reasoning_end_str"))
         texts = tuple(text for text in strings if isinstance(text, str) and text)
         parser = command.reasoning_parser if command.known("reasoning-parser") else None

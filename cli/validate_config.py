@@ -166,7 +166,7 @@ def _template(
     seen = survey(
         loaded,
         target=target,
-        default_kwargs=command.default_chat_template_kwargs if command and command.known(KWARGS) else None,
+        default_kwargs=command.json(KWARGS, twice=True) if command and command.known(KWARGS) else None,
         effort_map=command.effort_map if command and command.known("reasoning-effort-map") else None,
     )
     facts = template_facts(seen, command)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..budgets.document import MAX_DIGITS, Entry, Locate, Node, refuse
+from ..budgets.document import MAX_DIGITS, Entry, Locate, Node, NotFinite, duplicates, refuse
 from ..budgets.json_text import read_json
 from ..checks.finding import Location
 from ..errors import InputError
@@ -98,10 +98,26 @@ class ServeCommand:
             raise refuse(f"--{flag} takes a JSON object", found.at(0), mend="write '{...}'")
         return node
 
-    def json(self, flag: str) -> dict[str, Any] | None:
-        """A JSON-valued flag as plain data, dotted flags merged; None without it. Raises as `document` does."""
+    def json(self, flag: str, *, twice: bool = False) -> dict[str, Any] | None:
+        """A JSON-valued flag as plain data, dotted flags merged; None without it.
+
+        Args:
+            flag: its name.
+            twice: a key may stand twice, and the last one counts, as in vLLM: for a caller that reports it itself.
+
+        Raises:
+            InputError: the value is no JSON object, holds NaN or an infinity, or gives a key twice.
+        """
         node = self.document(flag)
-        return None if node is None else dict(node.plain())
+        if node is None:
+            return None
+        odd = next(_not_finite(node), None)
+        if odd is not None:
+            raise refuse(f"--{flag} holds {odd.scalar!r}, which is no JSON", odd.location, mend="write a number")
+        again = None if twice else next(duplicates(node), None)
+        if again is not None:
+            raise refuse(f'--{flag} gives "{".".join(again.path)}" twice', again.last, mend="keep one of them")
+        return dict(node.plain())
 
     def on(self, flag: str) -> bool:
         """Whether a flag that stands alone is given, and not taken back by a later `--no-` form."""
@@ -179,6 +195,13 @@ class ServeCommand:
         """The model runner that the environment forces; None leaves it to the server."""
         value = self.env.get("VLLM_USE_V2_MODEL_RUNNER", "").strip()
         return "v1" if value == "0" else "v2" if value == "1" else None
+
+
+def _not_finite(node: Node) -> Iterator[Node]:
+    if isinstance(node.scalar, NotFinite):
+        yield node
+    for child in (*(node.items or ()), *(entry.value for entry in node.entries or ())):
+        yield from _not_finite(child)
 
 
 _UNITS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}

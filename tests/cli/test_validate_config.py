@@ -387,6 +387,14 @@ def test_values_that_no_row_could_be_true_of(tmp_path: Path, name: str, content:
     assert str(caught.value).startswith(f"{tmp_path}/{starts}")
 
 
+def test_a_key_twice_in_a_flag_is_a_finding_with_a_model_and_without(tmp_path: Path) -> None:
+    text = 'vllm serve m --reasoning-parser qwen3 --default-chat-template-kwargs \'{"a": 1, "a": 2}\''
+    path = write(tmp_path, "serve.sh", text)
+    for args in ((), ("--model", "fixture:qwen3")):
+        code, report = run(path, *args)
+        assert (code, rules(report)) == (1, ["BUD323"])
+
+
 def test_what_it_imports(tmp_path: Path) -> None:
     """Each reader is loaded only for the file that needs it, and nothing heavy ever."""
     budget = write(tmp_path, "b.json", QWEN38)

@@ -276,3 +276,29 @@ def test_abbreviations_that_vllm_takes() -> None:
     assert one("vllm serve m --max-model-len -1 --unheard-of --port 5").text("port") == "5"
     assert "reasoning-pars" in one("slimserve p --reasoning-pars x").flags
     assert "enforce-eager" in one("vllm serve m --enforce-e --port 5").flags
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "column", "message"),
+    [
+        ("default-chat-template-kwargs", '{"a": 1, "a": 2}', 55, 'gives "a" twice; keep one'),
+        ("default-chat-template-kwargs", '{"a": {"b": 1, "b": 2}}', 61, 'gives "a.b" twice; keep one'),
+        ("default-chat-template-kwargs", '{"a": [NaN]}', 53, "holds NaN, which is no JSON; write a number"),
+        ("reasoning-effort-map", '{"low": "high", "low": "max"}', 54, 'gives "low" twice'),
+        ("override-generation-config", '{"temperature": -Infinity}', 60, "holds -Infinity"),
+        ("reasoning-config", '{"x": 1e999}', 40, "holds 1e999"),
+    ],
+)
+def test_json_that_would_be_swallowed_is_refused(flag: str, value: str, column: int, message: str) -> None:
+    command = one(f"vllm serve m --{flag} '{value}'")
+    with pytest.raises(InputError) as caught:
+        command.json(flag)
+    assert message in str(caught.value)
+    assert caught.value.column == column
+    if "twice" in message:
+        assert command.json(flag, twice=True) is not None
+
+
+def test_a_dotted_number_that_is_none() -> None:
+    with pytest.raises(InputError, match="holds NaN"):
+        one("vllm serve m --default-chat-template-kwargs.a NaN").json("default-chat-template-kwargs")
