@@ -13,10 +13,10 @@ from ..serve.command import ServeCommand
 from ..serve.commandline import FORMS, find_commands
 from .curl import read_curl
 from .dialects import EFFORTS, Form
-from .document import Node, locator
+from .document import Node, locator, named, refuse
 from .files import read_stdin, read_text
 from .json_text import read_json, read_json_values
-from .request import BUDGET_KEY, Request, endpoint_of, looks_like_body, wrapped_body
+from .request import BUDGET_KEY, Request, endpoint_of, has_body_key, looks_like_body, wrapped_body
 from .toml_text import read_toml
 from .yaml_text import read_yaml
 
@@ -24,6 +24,7 @@ READS = (
     "a number, a map of efforts, {'thinking_token_budget': ...}, a generation config, a request body, a curl command, "
     "or a `vllm serve` or `slimserve` command line"
 )
+REQUESTS = "request bodies (JSON, JSONL), traces or curl commands"
 _GENERATION_KEYS = frozenset(
     {
         "bos_token_id",
@@ -69,6 +70,8 @@ class Config:
 def read_config(value: str) -> Config:
     """Read a CONFIG value: a file, `-` for stdin, or the text itself (a number, JSON, a command line).
 
+    Text given in place of a file has the name of its argument as the path of its places, as `--serve` has.
+
     Raises:
         InputError: it cannot be read, or is none of the forms.
     """
@@ -78,36 +81,39 @@ def read_config(value: str) -> Config:
         return parse_config(read_text(Path(value), shown=value), path=value)
     if re.fullmatch(r"\s*(?:-?\d+|[{\[].*)\s*", value, re.DOTALL) or (" " in value and _SERVER.search(value)):
         return parse_config(value, path="CONFIG")
-    raise InputError("no such file", source=value, mend=f"give a file with {READS}")
+    raise InputError("no such file", source=named(value), mend=f"give a file with {READS}")
 
 
 def read_requests(value: str) -> tuple[list[Request], list[Node]]:
     """The requests of a `--requests` file, and its documents. Raises InputError where it holds none."""
     text = read_stdin() if value == "-" else read_text(Path(value), shown=value)
-    documents, requests = _requests_in(text, value)
+    _no_template(text, value, REQUESTS)
+    documents, requests = _requests_in(text, value) if text.strip() else ([], [])
     if not requests:
-        raise InputError(
-            "no request in it", source=value, mend="give request bodies (JSON, JSONL), traces or curl commands"
-        )
+        what = "no request in it" if text.strip() else "it is empty"
+        raise InputError(what, source=named(value), mend=f"give {REQUESTS}")
     return requests, documents
 
 
 def parse_config(text: str, *, path: str) -> Config:
     """`read_config` for text that is already read; `path` is its name for places."""
     if not text.strip():
-        raise InputError("it is empty", source=path, mend=f"write {READS}")
+        raise InputError("it is empty", source=named(path), mend=f"write {READS}")
+    _no_template(text, path, READS)
     language = _language(text, path)
     if language == "serve":
         return _serve(text, path)
     if language == "curl":
         documents, requests = _requests_in(text, path)
         if not requests:
-            raise InputError("no curl command in it posts a body", source=path, mend="give -d '{...}'")
+            raise InputError("no curl command in it posts a body", source=named(path), mend="give -d '{...}'")
         return Config(path, "request", documents[0].location, "curl", None, tuple(requests), None, tuple(documents))
-    nodes = _documents(text, path, language)
+    nodes = _documents(text, path, language, wanted=READS)
     if not nodes:
-        raise InputError("it is empty", source=path, mend=f"write {READS}")
+        raise InputError("it is empty", source=named(path), mend=f"write {READS}")
     if len(nodes) > 1:
+        if all(node.entries is None for node in nodes):
+            raise refuse("several values in one file", nodes[1].location, mend="give one budget a file")
         return _request_config(nodes, path)
     return _classified(nodes[0], path)
 
@@ -131,14 +137,14 @@ def _language(text: str, path: str) -> str:
     return "serve" if _SERVER.search(text) or first.startswith("--") else "yaml"
 
 
-def _documents(text: str, path: str, language: str) -> list[Node]:
+def _documents(text: str, path: str, language: str, *, wanted: str) -> list[Node]:
     locate = locator(text, path)
     if language == "toml":
         return [read_toml(text, locate)]
     if language == "json":
         return read_json_values(text, locate)
     try:
-        return [read_yaml(text, locate)]
+        return [read_yaml(text, locate, wanted=f"give {wanted}")]
     except InputError:
         if text.lstrip()[:1] in ("{", "["):  # JSON under a YAML name, with tabs or long keys that YAML refuses
             with contextlib.suppress(InputError):
@@ -149,12 +155,12 @@ def _documents(text: str, path: str, language: str) -> list[Node]:
 def _serve(text: str, path: str) -> Config:
     commands = find_commands(text, path=path)
     if not commands:
-        raise InputError("no serve command in it", source=path, mend=f"give {FORMS}")
+        raise InputError("no serve command in it", source=named(path), mend=f"give {FORMS}")
     if len(commands) > 1:
         second = commands[1].location
         raise InputError(
             f"{len(commands)} serve commands in one file",
-            source=path,
+            source=named(path),
             line=second.line,
             column=second.column,
             mend="give each a file of its own",
@@ -181,11 +187,13 @@ def _classified(node: Node, path: str) -> Config:
     if node.items and all(item.entries is not None for item in node.items):
         return _request_config(list(node.items), path, root=node)
     if node.entries is None:
+        if isinstance(node.scalar, str) and not _could_be_budget(node):
+            raise refuse("cannot tell what this is", node.location, mend=f"give {READS}")
         return Config(path, "scalar", node.location, "the number itself", node, documents=(node,))
     if looks_like_body(node) or wrapped_body(node) is not None:
         return _request_config([node], path)
     if _MANIFEST_KEYS & fields.keys():
-        raise InputError("this form of a serve command is not read yet", source=path, mend=f"give {READS}")
+        raise InputError("this form of a serve command is not read yet", source=named(path), mend=f"give {READS}")
     entry = fields.get(BUDGET_KEY)
     if entry is not None and len(fields) == 1:
         form: Form = "map" if entry.value.entries is not None else "scalar"
@@ -198,7 +206,7 @@ def _classified(node: Node, path: str) -> Config:
     if set(fields) & set(EFFORTS) or all(_could_be_budget(entry.value) for entry in fields.values()):
         return Config(path, "map", node.location, "the map itself", node, documents=(node,))
     keys = ", ".join(list(fields)[:5])
-    raise InputError(f"cannot tell what this is (keys: {keys})", source=path, mend=f"give {READS}")
+    raise InputError(f"cannot tell what this is (keys: {keys})", source=named(path), mend=f"give {READS}")
 
 
 def _could_be_budget(node: Node) -> bool:
@@ -208,7 +216,9 @@ def _could_be_budget(node: Node) -> bool:
 
 
 def _request_config(nodes: list[Node], path: str, *, root: Node | None = None) -> Config:
-    requests = [_request(node, index) for index, node in enumerate(nodes, 1)]
+    requests = [_request(node, index) for index, node in enumerate(nodes, 1) if not _bare_trace(node)]
+    if not requests:
+        raise InputError("traces without their requests", source=named(path), mend=f"give {READS}")
     where = "the request" if len(requests) == 1 else f"{len(requests)} requests"
     documents = (root,) if root is not None else tuple(nodes)
     return Config(path, "request", nodes[0].location, where, None, tuple(requests), None, documents)
@@ -224,9 +234,24 @@ def _requests_in(text: str, path: str) -> tuple[list[Node], list[Request]]:
             Request(f"#{index}", endpoint_of(node, url), node, url) for index, (node, url) in enumerate(pairs, 1)
         ]
         return [node for node, _ in pairs], requests
-    documents = _documents(text, path, language)
+    documents = _documents(text, path, language, wanted=REQUESTS)
     nodes = [item for node in documents for item in (node.items if node.items is not None else (node,))]
-    return documents, [_request(node, index) for index, node in enumerate(nodes, 1)]
+    return documents, [_request(node, index) for index, node in enumerate(nodes, 1) if not _bare_trace(node)]
+
+
+def _bare_trace(node: Node) -> bool:
+    """A trace may hold no request; then it says nothing of budgets."""
+    fields = node.fields()
+    return "output" in fields and wrapped_body(node) is None and not has_body_key(node)
+
+
+def _no_template(text: str, path: str, wanted: str) -> None:
+    if re.match(r"\s*\{[{%#]", text):
+        raise InputError(
+            "this is a chat template",
+            source=named(path),
+            mend=f"hand it to --model or --chat-template; here, give {wanted}",
+        )
 
 
 def _request(node: Node, index: int) -> Request:
@@ -241,6 +266,11 @@ def _request(node: Node, index: int) -> Request:
         )
     inner = wrapped_body(node)
     if inner is None:
+        if not has_body_key(node):
+            keys = ", ".join(list(node.fields())[:5]) or "none"
+            raise refuse(
+                f"this is no request's body (keys: {keys})", node.location, mend="write {'messages': [...], ...}"
+            )
         return Request(f"#{index}", endpoint_of(node, None), node)
     body, url, name = inner
     return Request(name or f"#{index}", endpoint_of(body, url), body, url)

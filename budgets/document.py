@@ -153,6 +153,11 @@ def too_long(place: Location) -> InputError:
 _MAX_BITS = (10**MAX_DIGITS).bit_length() - 1
 
 
+def named(path: str) -> str:
+    """What an error calls the place text came from: a file by its name, `-` in words."""
+    return "standard input" if path == "-" else path
+
+
 def refuse(message: str, place: Location, *, mend: str | None = None) -> InputError:
     """The error for input that cannot be read at this place."""
-    return InputError(message, source=place.path, line=place.line, column=place.column, mend=mend)
+    return InputError(message, source=named(place.path), line=place.line, column=place.column, mend=mend)

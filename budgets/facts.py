@@ -94,7 +94,8 @@ class BudgetFacts:
 
     `written` is the server's default as it is written (for the report), `values` are the budgets that are judged.
     `map_keys` are the keys of a map with their places. `limits` are the completion limits looked at, in tokens, and
-    `limits_from` says who named them. `rows` is the table; it is empty where the server would not start.
+    `limits_from` says who named them. `rows` is the table; it is empty where the server would not start, and `refused`
+    says why.
     """
 
     target: Target
@@ -116,6 +117,7 @@ class BudgetFacts:
     command: ServeCommand | None = None
     answer_reserve: int = 256
     template: TemplateFacts | None = None
+    refused: str | None = None
 
     @property
     def server_budget_counts(self) -> bool:
@@ -139,6 +141,7 @@ class BudgetFacts:
             "form": self.form,
             "budgets": self.written,
             "resolutions": [row.as_json() for row in dict.fromkeys(resolutions)],
+            "refused": self.refused,
             "rules": RULES[self.dialect],
             "path": self.path,
             "where": self.where,
@@ -184,7 +187,8 @@ def gather(
     chosen, limits_from = _limits(limits, command)
     values = _server_values(config)
     budget = _server_budget(config.budget, values) if dialect == "slimserve" else None
-    starts = dialect != "slimserve" or config.budget is None or budget is not None
+    refused = _refusal(config.budget, values) if dialect == "slimserve" else None
+    starts = refused is None
     all_documents = (*config.documents, *documents)
     facts = BudgetFacts(
         target=target,
@@ -204,6 +208,7 @@ def gather(
         command=command,
         answer_reserve=answer_reserve,
         template=template,
+        refused=refused,
     )
     rows: list[Granted] = []
     if starts:
@@ -278,6 +283,17 @@ def _server_budget(node: Node | None, values: Sequence[BudgetValue]) -> ServerBu
         return values[0].tokens
     levels = {value.key: value.value for value in values if value.key is not None}
     return levels if FALLBACK in levels and all(key in LEVELS for key in levels) else None
+
+
+def _refusal(node: Node | None, values: Sequence[BudgetValue]) -> str | None:
+    """Why a SlimServe would not start with this default; None where it would."""
+    if node is None:
+        return None
+    keys = list(node.fields()) if node.entries is not None else [FALLBACK]
+    why = [f'"{key}" is no thinking level' for key in keys if key not in LEVELS]
+    why += [f"{FALLBACK} is missing"] if FALLBACK not in keys else []
+    why += [f"{value.label} is no integer of -1 or more" for value in values if value.tokens is None]
+    return f"the server refuses to start: {', '.join(why)}" if why else None
 
 
 def _map_keys(node: Node | None) -> tuple[tuple[str, Location], ...] | None:

@@ -29,7 +29,9 @@ def read_json_values(text: str, locate: Locate) -> list[Node]:
     reader = _Reader(text, locate)
     nodes = []
     while reader.peek():
-        nodes.append(reader.value())
+        nodes.append(node := reader.value())
+        if node.is_scalar and text[reader.position : reader.position + 1] not in ("", *_SPACE):
+            raise reader.unexpected("the end of this value")
     return nodes
 
 
@@ -52,7 +54,7 @@ class _Reader:
             return Node(place, scalar=self.scalar())
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise refuse(f"nested deeper than {MAX_DEPTH} levels", place)
+            raise refuse(f"nested deeper than {MAX_DEPTH} levels", place, mend="write it flatter")
         self.position += 1
         node = Node(place, entries=self.entries()) if char == "{" else Node(place, items=self.items())
         self.depth -= 1

@@ -205,6 +205,12 @@ def looks_like_body(node: Node) -> bool:
     return "model" in fields and bool({"prompt", "input", "thinking", "reasoning", BUDGET_KEY} & fields.keys())
 
 
+def has_body_key(node: Node) -> bool:
+    """Whether a mapping holds anything that a request's body holds."""
+    known = _BODY_KEYS | {"prompt", "input", "thinking", "reasoning", "model", BUDGET_KEY}
+    return bool(known & node.fields().keys())
+
+
 def wrapped_body(node: Node) -> tuple[Node, str | None, str | None] | None:
     """The body inside a trace or a batch line, with the URL and the name given beside it; None for no wrapper.
 

@@ -25,8 +25,10 @@ _COLLECTIONS = {"mapping": ("map", "set"), "sequence": ("seq", "omap", "pairs")}
 """Tags of `tag:yaml.org,2002:` that PyYAML's safe reader builds from each."""
 
 
-def read_yaml(text: str, locate: Locate) -> Node:
+def read_yaml(text: str, locate: Locate, *, wanted: str = "write one") -> Node:
     """The one YAML document in `text`, its scalars as `yaml.safe_load` has them; dates and binary data stay text.
+
+    `wanted` is the mend for a document without a value.
 
     Raises:
         InputError: PyYAML refuses it, it holds several documents, or it expands to more than any configuration needs.
@@ -37,7 +39,7 @@ def read_yaml(text: str, locate: Locate) -> Node:
         loader = _loader()(text)
         root = loader.get_single_node()
         if root is None:
-            raise refuse("there is no value in it", locate(0), mend="write one")
+            raise refuse("there is no value in it", locate(0), mend=wanted)
         return _Builder(locate, loader).node(root)
     except MarkedYAMLError as error:
         raise _refused(error, locate, len(text)) from None

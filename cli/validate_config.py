@@ -82,7 +82,7 @@ def validate_config(
 
     efforts = _efforts(effort)
     if config == requests == "-":
-        raise InputError("CONFIG and --requests cannot both read stdin", source="-", mend="give one of them a file")
+        raise InputError("CONFIG and --requests cannot both read standard input", mend="give one of them a file")
     read = read_config(config)
     further, documents = read_requests(requests) if requests is not None else ([], [])
     if dialect == "anthropic":

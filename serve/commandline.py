@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from ..budgets.document import Locate, locator, refuse
+from ..budgets.document import Locate, locator, named, refuse
 from ..budgets.files import read_stdin, read_text
 from ..errors import InputError
 from ..parsers.target import Target
@@ -52,7 +52,7 @@ def parse_command_line(text: str, *, path: str, line: int = 1) -> ServeCommand:
     commands = find_commands(text, path=path, line=line)
     if len(commands) != 1:
         what = "no serve command" if not commands else f"{len(commands)} serve commands where one is meant"
-        raise InputError(f"{what} in it", source=path, line=line, mend=f"give {FORMS}")
+        raise InputError(f"{what} in it", source=named(path), line=line, mend=f"give {FORMS}")
     return commands[0]
 
 
@@ -65,10 +65,10 @@ def _commands(text: str, *, path: str) -> list[ServeCommand]:
     suffix = PurePosixPath(path).suffix.lower()
     significant = "\n".join(row for row in text.splitlines() if row.strip() and not row.lstrip().startswith("#"))
     if suffix in (".yaml", ".yml", ".json", ".toml") or _OTHER_FORM.match(significant) or "non-default args:" in text:
-        raise InputError("this form of a serve command is not read yet", source=path, mend=f"give {FORMS}")
+        raise InputError("this form of a serve command is not read yet", source=named(path), mend=f"give {FORMS}")
     commands = find_commands(text, path=path)
     if not commands:
-        raise InputError("no serve command in it", source=path, mend=f"give {FORMS}")
+        raise InputError("no serve command in it", source=named(path), mend=f"give {FORMS}")
     return commands
 
 

@@ -69,13 +69,25 @@ def test_forms(path: str, text: str, form: str, budget: object, place: tuple[int
         ("s.sh", "vllm serve a --override-generation-config '{'", "s.sh:1:46: not JSON"),
         ("r.jsonl", '{"messages": []}\n7\n', "r.jsonl:2:1: a request's body is an object"),
         ("c", "curl http://h/v1/models", "no curl command in it posts a body"),
+        ("b.json", "05", "b.json:1:2: not JSON: expected the end of this value, got '5'; correct it there"),
+        ("b.json", "1 2", "b.json:1:3: several values in one file; give one budget a file"),
+        ("b", "hello there\n", "b:1:1: cannot tell what this is; give a number"),
+        ("b.json", '"much"', "b.json:1:1: cannot tell what this is; give a number"),
+        ("t.jinja", "{% for m in messages %}", "t.jinja: this is a chat template; hand it to --model or"),
+        ("t", "\n{{- bos_token }}", "t: this is a chat template"),
+        ("t.yaml", "{# a comment #}", "t.yaml: this is a chat template"),
+        ("-", "{", "standard input:1:2: not JSON"),
+        ("-", " ", "standard input: it is empty; write a number"),
+        ("r.jsonl", '{"messages": []}\n{"low": 5}\n', "r.jsonl:2:1: this is no request's body (keys: low); write"),
+        ("t.jsonl", '{"output": {}}\n{"output": {}}\n', "t.jsonl: traces without their requests; give"),
+        ("b.yaml", "# nothing\n", "b.yaml:1:1: there is no value in it; give a number"),
     ],
 )
 def test_what_is_none_of_the_forms(path: str, text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_config(text, path=path)
     assert message in str(caught.value)
-    assert str(caught.value).startswith(path)
+    assert str(caught.value).startswith("standard input" if path == "-" else path)
 
 
 @given(st.text(max_size=60), st.sampled_from(["x", "x.json", "x.yaml", "x.toml", "x.sh"]))
@@ -313,3 +325,62 @@ def test_a_body_without_a_url_can_be_read_as_one_for_messages() -> None:
     batch = {"custom_id": "a", "url": "/v1/chat/completions", "body": body}
     (posted,) = parse_config(json.dumps(batch), path="r.json").requests
     assert as_messages(posted).endpoint == "chat"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "it is empty; give request bodies (JSON, JSONL), traces or curl commands"),
+        ("# nothing\n", "there is no value in it; give request bodies"),
+        ("{% if x %}", "this is a chat template; hand it to --model or --chat-template; here, give request bodies"),
+        ('{"output": {"text": "x"}}', "no request in it; give request bodies"),
+        ('{"low": 5}', "this is no request's body (keys: low)"),
+        ("5", "a request's body is an object"),
+    ],
+)
+def test_a_file_without_requests_says_what_is_wanted(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "r"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_requests(str(path))
+    assert message in str(caught.value)
+
+
+def test_a_trace_without_a_request_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"output": {}}\n{"request": {"messages": []}, "output": {}}\n', encoding="utf-8")
+    requests, _ = read_requests(str(path))
+    assert [request.name for request in requests] == ["#2"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_every_encoding_with_a_mark_is_read(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "b.json"
+    path.write_bytes('{"low": 1,\r\n "medium": 2}'.encode(encoding))
+    config = read_config(str(path))
+    assert config.budget is not None
+    assert config.budget.plain() == {"low": 1, "medium": 2}
+    assert config.budget.entries is not None
+    assert config.budget.entries[1].location.line == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\xff\xfe{\x00\x00", "not UTF-16, as its first bytes say; save it as UTF-8"),
+        ("{}".encode("utf-16-le"), "this is a binary file; give a text file"),
+        (b"\x7fELF\x00\xff", "this is a binary file; save it as UTF-8"),
+        (b'{"low":\n \xff}', "2:2: not UTF-8: byte 0xff; save it as UTF-8"),
+    ],
+)
+def test_what_is_no_text_is_one_clear_line(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "b.json"
+    path.write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read_config(str(path))
+    assert message in str(caught.value)
+
+
+def test_text_in_place_of_a_file_has_the_name_of_its_argument() -> None:
+    assert read_config('{"medium": 5}').location.path == "CONFIG"
+    assert read_config("vllm serve m").location.path == "CONFIG"

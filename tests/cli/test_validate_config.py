@@ -194,7 +194,7 @@ def test_variables_that_the_budget_does_not_need(tmp_path: Path) -> None:
 def test_stdin(tmp_path: Path) -> None:
     _, report = run("-", "--max-tokens", "9000", stdin="low: 5\nmedium: 6\n")
     assert report["facts"]["budgets"] == {"low": 5, "medium": 6}
-    with pytest.raises(InputError, match="cannot both read stdin"):
+    with pytest.raises(InputError, match="cannot both read standard input"):
         run("-", "--requests", "-", stdin="5")
 
 
@@ -393,6 +393,31 @@ def test_a_key_twice_in_a_flag_is_a_finding_with_a_model_and_without(tmp_path: P
     for args in ((), ("--model", "fixture:qwen3")):
         code, report = run(path, *args)
         assert (code, rules(report)) == (1, ["BUD323"])
+
+
+@pytest.mark.parametrize(
+    ("budget", "reasons"),
+    [
+        ({"low": 1024}, ["medium is missing"]),
+        ({}, ["medium is missing"]),
+        ({"none": 0, "medium": 5}, ['"none" is no thinking level']),
+        ({"hgih": 5, "medium": 9.5}, ['"hgih" is no thinking level', "medium is no integer of -1 or more"]),
+        ({"thinking_token_budget": "x"}, ["the budget is no integer of -1 or more"]),
+        ({"medium": -2}, ["medium is no integer of -1 or more"]),
+        (QWEN38, None),
+        ({"thinking_token_budget": 5}, None),
+    ],
+)
+def test_a_server_that_would_not_start_has_no_rows_and_a_reason(
+    tmp_path: Path, budget: dict[str, Any], reasons: list[str] | None
+) -> None:
+    path = write(tmp_path, "b.json", budget)
+    code, report = run(path, "--max-tokens", "12000")
+    refused = f"the server refuses to start: {', '.join(reasons)}" if reasons else None
+    assert (code, report["facts"]["refused"]) == (int(bool(reasons)), refused)
+    assert len(report["facts"]["resolutions"]) == (0 if reasons else 8)
+    _, report = run(path, "--max-tokens", "12000", "--dialect", "vllm")
+    assert (report["facts"]["refused"], len(report["facts"]["resolutions"])) == (None, 8), "vLLM drops it and starts"
 
 
 def test_what_it_imports(tmp_path: Path) -> None:
