@@ -34,9 +34,11 @@ def choices_fault(value: Mapping[str, Any]) -> str | None:
 
 
 def _first_fault(value: Mapping[str, Any], tests: Mapping[str, Test], where: str) -> str | None:
-    for key, (test, wanted) in tests.items():
-        one = value.get(key)
-        if one is not None and not test(one):
+    for key, one in value.items():
+        if one is None or key not in tests:
+            continue
+        test, wanted = tests[key]
+        if not test(one):
             return f"{where}.{key} is no {wanted}"
     return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from .forms import request_fault
@@ -35,14 +36,15 @@ def trace_of(value: Mapping[str, Any], *, path: str, line: int) -> Trace:
     text = _text(output, "text", "output")
     ids = _ids(output, "output")
     deltas = _deltas(output)
-    texts = [delta.text for delta in deltas]
-    if texts and None not in texts:
-        joined = "".join(part or "" for part in texts)
+    texts = [delta.text for delta in deltas if delta.text is not None]
+    if deltas and len(texts) == len(deltas):
+        joined = "".join(texts)
         if text is not None and text != joined:
             raise TraceFormError(f"output.text and the texts of output.deltas differ {_from_where(text, joined)}")
         text = joined
-    if deltas and all(delta.token_ids is not None for delta in deltas):
-        streamed = tuple(one for delta in deltas for one in delta.token_ids or ())
+    parted = [delta.token_ids for delta in deltas if delta.token_ids is not None]
+    if deltas and len(parted) == len(deltas):
+        streamed = tuple(chain.from_iterable(parted))
         if ids is not None and ids != streamed:
             raise TraceFormError(f"output.token_ids and the ids of output.deltas differ {_from_where(ids, streamed)}")
         ids = streamed
@@ -109,10 +111,12 @@ def _deltas(output: Mapping[str, Any]) -> tuple[TraceDelta, ...]:
     for delta in deltas:
         if not isinstance(delta, dict):
             raise TraceFormError("an entry of output.deltas is no object")
-        text, ids = _text(delta, "text", "output.deltas[]"), _ids(delta, "output.deltas[]")
-        if text is None and ids is None:
+        text, ids = delta.get("text"), delta.get("token_ids")
+        if text is not None and type(text) is not str:
+            raise TraceFormError("output.deltas[].text is no text")
+        if ids is None and text is None:
             raise TraceFormError("an entry of output.deltas holds neither text nor token_ids")
-        found.append(TraceDelta(text, ids))
+        found.append(TraceDelta(text, None if ids is None else _checked(ids, "output.deltas[]")))
     return tuple(found)
 
 
@@ -134,8 +138,10 @@ def _text(value: Mapping[str, Any], key: str, where: str) -> str | None:
 
 def _ids(value: Mapping[str, Any], where: str) -> tuple[int, ...] | None:
     ids = value.get("token_ids")
-    if ids is None:
-        return None
-    if not isinstance(ids, list) or not all(type(one) is int and one >= 0 for one in ids):
+    return None if ids is None else _checked(ids, where)
+
+
+def _checked(ids: Any, where: str) -> tuple[int, ...]:
+    if type(ids) is not list or [one for one in ids if type(one) is not int or one < 0]:
         raise TraceFormError(f"{where}.token_ids is no list of token ids")
     return tuple(ids)

@@ -71,14 +71,18 @@ def whole_trace(trace: Trace) -> Trace:
 
 
 def _is_split(trace: Trace) -> bool:
-    deltas = "".join([delta.text for delta in trace.deltas if delta.text])
-    segments = "".join([text for _, text in trace.segments])
-    tokens = "".join(trace.token_texts.values())
+    # Most traces are told by a few long strings: this runs on every one.
+    texts = [delta.text for delta in trace.deltas if delta.text]
+    texts += [text for _, text in trace.segments]
+    texts += trace.token_texts.values()
+    texts += [text for text in (trace.id, trace.model, trace.prompt_text, trace.output_text) if text]
+    if holds_half("".join(texts)) or holds_half(trace.request) or holds_half(trace.extra):
+        return True
     recorded = trace.recorded
-    split = (recorded.reasoning, recorded.content, recorded.tool_calls, recorded.usage) if recorded is not None else ()
-    names = (recorded.parser, recorded.server, recorded.finish_reason, recorded.stop_reason) if recorded else ()
-    own = (trace.id, trace.model, trace.prompt_text, trace.output_text, dict(trace.request), dict(trace.extra))
-    return holds_half((deltas, segments, tokens, *split, *names, *own))
+    if recorded is None:
+        return False
+    names = (recorded.parser, recorded.server, recorded.finish_reason, recorded.stop_reason)
+    return holds_half((recorded.reasoning, recorded.content, *names, recorded.tool_calls, recorded.usage))
 
 
 def _deltas(deltas: tuple[TraceDelta, ...]) -> tuple[TraceDelta, ...]:
