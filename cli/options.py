@@ -126,7 +126,7 @@ def _common(
     return CheckOptions(
         outputs=_outputs(format_ or ["text"], output),
         policy=policy,
-        target=parse_target(target) if target else None,
+        target=parse_target(target) if target is not None else None,
         quiet=quiet,
         verbose=verbose,
         debug=debug,

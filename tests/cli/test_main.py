@@ -37,6 +37,7 @@ def run(*args: str) -> subprocess.CompletedProcess[str]:
         (["parsers", "qwen33"], "qwen3"),
         (["parsers", ""], "registers no reasoning parser ''"),
         (["audit", "--model"], "Option '--model' requires an argument; see reasonctl audit --help"),
+        (["validate-config", "x.json", "--target", ""], "--target: '' names no server"),
         (["validate-config", "x.json", "--select", ""], "--select: it is empty"),
         (["validate-config", "x.json", "--format", "json="], "--format: 'json=' names no file"),
         (["validate-config", "x.json", "--format", "json=a", "--format", "sarif=./a"], "would be written to a"),
