@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
+from .given import KWARGS, kwargs_in, taken
 from .options import CheckOptions, checking
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _setting(
         model=model if model is not None else _served_model(server),
         chat_template=template,
         template_text=text,
-        kwargs=_kwargs(chat_template_kwargs),
+        kwargs=taken(kwargs_in(chat_template_kwargs), source=KWARGS) if chat_template_kwargs is not None else {},
         request=read_request(request) if request is not None else {},
         serve_parser=server.reasoning_parser if server is not None else None,
         default_kwargs=server.default_chat_template_kwargs if server is not None else None,
@@ -146,25 +147,6 @@ def _served_template(server: ServeCommand, value: str) -> tuple[str | None, str 
     if not any(character in value for character in "{}\n"):
         raise InputError("no such template file", source=value, mend="give the template with --chat-template")
     return None, value
-
-
-def _kwargs(text: str | None) -> dict[str, Any]:
-    if text is None:
-        return {}
-    from ..traces.decode import NotJsonError, loads
-    from ..traces.surrogates import holds_half
-
-    try:
-        kwargs = loads(text)
-    except NotJsonError as error:
-        raise InputError(f"not JSON: {error}", source="--chat-template-kwargs") from None
-    if not isinstance(kwargs, dict) or holds_half(kwargs):
-        raise InputError(
-            "half a character in it" if isinstance(kwargs, dict) else "not a JSON object",
-            source="--chat-template-kwargs",
-            mend="""write '{"enable_thinking": false}'""",
-        )
-    return kwargs
 
 
 def _plan(parsers: Sequence[str], server: ServeCommand | None, target: Target, chunking: str | None) -> Plan:

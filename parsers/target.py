@@ -45,7 +45,7 @@ def parse_target(text: str) -> Target:
         return Target("slimserve")
     if text == "vllm":
         return Target()
-    match = re.fullmatch(r"vllm==v?(\d+)\.(\d+)(?:\.(\d+))?(?:[a-z+.-].*)?", text)
+    match = re.fullmatch(r"vllm==v?(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?(?:[a-z+.-].*)?", text)
     if not match:
         raise InputError(f"{text!r} names no server", source="--target", mend="use vllm, vllm==0.32.0 or slimserve")
     major, minor, patch = (int(part or 0) for part in match.groups())

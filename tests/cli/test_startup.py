@@ -38,7 +38,7 @@ COMMAND_LINE = {
     "attr",
     "click",
 }
-READERS = {"yaml", "ruamel", "packaging", "bashlex", "platformdirs"}
+READERS = {"yaml"}
 HEAVY = {
     "transformers",
     "tokenizers",
