@@ -301,7 +301,11 @@ def test_what_no_tokenizer_takes_is_no_crash(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kwargs", "says"),
-    [('{"a": "\\ud800"}', "half a character"), (f'{{"a": {"9" * 5000}}}', "thousands of digits"), ('{"a": 1, "a": 2}', "twice")],
+    [
+        ('{"a": "\\ud800"}', "half a character"),
+        (f'{{"a": {"9" * 5000}}}', "thousands of digits"),
+        ('{"a": 1, "a": 2}', "twice"),
+    ],
 )
 def test_kwargs_that_cannot_be_taken_are_refused(run: Run, kwargs: str, says: str) -> None:
     err = refused(run, OPEN_TRACES, "--chat-template-kwargs", kwargs)
