@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .spec_vocabulary import Spec, SpecVocabulary
+from reasonctl.parsers.differential.vocabulary import Spec, SpecVocabulary
 
 MARKERS = (
     "<think>",

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonctl.parsers.base import ParserModel, ParserRaisedError
+from reasonctl.parsers.differential.vocabulary import Spec, SpecVocabulary
 from reasonctl.parsers.models.engine import ENGINE_NAMES, build_engine
 from reasonctl.parsers.target import Target
 
 from .engine_dialect_scenarios import DIALECT_SCENARIOS
 from .engine_scenarios import SCENARIOS
 from .scenario import MARKERS, Scenario
-from .spec_vocabulary import Spec, SpecVocabulary
 
 ALL = (*SCENARIOS, *DIALECT_SCENARIOS)
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from reasonctl.parsers.differential.vocabulary import Spec, SpecVocabulary
 from reasonctl.parsers.models.engine import ENGINE_NAMES, build_engine
 from reasonctl.parsers.models.engine_lexer import Lexer, lexicon
 from reasonctl.parsers.models.engine_newlines import NewlineRepair, repair
 from reasonctl.parsers.models.engine_scanner import DROP, Marker, Scanner, Words
 
 from .scenario import MARKERS
-from .spec_vocabulary import Spec, SpecVocabulary
 
 LITERALS = (("<a>", "A"), ("</a>", "B"), ("<call=", "C"), ('<call="', "D"), (">", "E"))
 

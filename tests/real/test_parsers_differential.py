@@ -5,73 +5,21 @@ More cases than by default: `--parser-cases N` (see conftest.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 import pytest
 
-from reasonctl.parsers import ParserRaisedError, build
-from reasonctl.parsers.base import Delta, ParserModel, Split
+from reasonctl.parsers.differential.answers import model_answer
+from reasonctl.parsers.differential.cases import cases, specs
+from reasonctl.parsers.differential.families import FAMILIES
+from reasonctl.parsers.differential.vocabulary import SpecVocabulary
 from reasonctl.parsers.target import Target
 
 from ..parsers.engine_dialect_scenarios import DIALECT_SCENARIOS
 from ..parsers.engine_scenarios import SCENARIOS
 from ..parsers.scenario import Scenario
-from ..parsers.spec_vocabulary import SpecVocabulary
-from .cases import cases, specs
 from .driver import VllmDriver
-from .families import FAMILIES
 
 OLD_NAMES = tuple(name for name in FAMILIES if name != "step5")
 """Those that 0.32.0 has too."""
-
-
-def model_answer(case: Mapping[str, Any], vocabulary: SpecVocabulary, target: Target) -> dict[str, Any]:
-    """What `vllm_driver.py` answers for a case, made with the built-in models."""
-    request_kwargs = case["request_kwargs"] or {}
-    prompt_ids = case["prompt_ids"]
-    answer: dict[str, Any] = {}
-
-    def model(*, streaming: bool) -> ParserModel:
-        built = build(case["parser"], vocabulary, case["kwargs"], request_kwargs=request_kwargs, target=target)
-        built.begin(prompt_ids, streaming=streaming)
-        return built
-
-    def attempt(result: dict[str, Any], run: Callable[[], None]) -> dict[str, Any]:
-        try:
-            run()
-        except ParserRaisedError as error:
-            result["error"] = error.exception
-        return result
-
-    def renderer() -> None:
-        built = model(streaming=False)
-        answer["skip_special_tokens"] = built.skip_special_tokens
-        answer["ended"] = None if prompt_ids is None else built.is_reasoning_end(prompt_ids)
-
-    attempt(answer, renderer)
-    full: dict[str, Any] = {}
-
-    def whole() -> None:
-        built = model(streaming=False)
-        split: Split = built.split(case["text"], case["ids"])
-        full.update(reasoning=split.reasoning, content=split.content)
-        full["tokens"] = built.count_reasoning_tokens(case["ids"])
-
-    answer["full"] = attempt(full, whole)
-    answer["streams"] = []
-    for deltas in case["streams"]:
-        stream: dict[str, Any] = {"deltas": []}
-
-        def streamed(stream: dict[str, Any] = stream, deltas: list[Any] = deltas) -> None:
-            built = model(streaming=True)
-            for number, (text, ids) in enumerate(deltas):
-                delta: Delta | None = built.feed(text, ids, finished=number == len(deltas) - 1)
-                stream["deltas"].append(None if delta is None else [delta.reasoning, delta.content])
-            stream["tokens"] = built.count_reasoning_tokens(case["ids"])
-
-        answer["streams"].append(attempt(stream, streamed))
-    return answer
 
 
 def assert_same(driver: VllmDriver, name: str, count: int, seed: int) -> None:

@@ -23,7 +23,7 @@ class Spec:
     init_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """The description `vllm_driver.py` builds the same tokenizer from."""
+        """The description that the other interpreter builds the same tokenizer from."""
         return {
             "pieces": [list(piece) if isinstance(piece, bytes) else piece for piece in self.pieces],
             "markers": [list(marker) for marker in self.markers],

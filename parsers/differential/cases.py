@@ -1,8 +1,9 @@
 """Outputs, prompts and requests to hold a parser model against the real one. A seed gives the same cases each time.
 
-A case is the JSON object `vllm_driver.py` takes, less its "op". What is varied: the output (structured, or random out
-of whatever a parser may trip over), the prompt's state, the chat-template kwargs, how the markers are flagged or
-whether they are tokens at all, and how the stream is cut into deltas.
+A case is the JSON object that the other interpreter runs (its `run`), less its "op": {"parser", "tokenizer", "kwargs",
+"request_kwargs", "prompt_ids", "text", "ids", "streams"}, a stream being a list of [text, ids]. What is varied: the
+output (structured, or random out of whatever a parser may trip over), the prompt's state, the chat-template kwargs, how
+the markers are flagged or whether they are tokens at all, and how the stream is cut into deltas.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..parsers.spec_vocabulary import Spec, SpecVocabulary
-from .families import FAMILIES, Family
+from .families import FAMILIES
+from .family import Family
+from .vocabulary import Spec, SpecVocabulary
 
 _WORDS = (
     "Hello",
@@ -96,7 +98,7 @@ def specs(name: str) -> dict[str, Spec]:
     found: dict[str, Spec] = {}
     for place, init_kwargs in enumerate(family.init_kwargs):
         suffix = init_kwargs.get("token_suffix", "")
-        think = [_suffixed(family.start, suffix), _suffixed(family.end, suffix)]
+        think = [_suffixed(text, suffix) for text in _think_tokens(family)]
         others = [*family.turns, *family.tool_tokens]
         for number, (label, chosen) in enumerate(
             {
@@ -105,13 +107,13 @@ def specs(name: str) -> dict[str, Spec]:
                 "declared": _flagged(think, "declared") + _flagged(others, "declared"),
                 "mixed": _flagged(think, "plain") + _flagged(others, "declared"),
                 "no_think": _flagged(others, "flagged"),
-                "no_end": _flagged([think[0], *others], "plain"),
+                "no_end": _flagged([*think[:1], *others], "plain"),
                 "no_tools": _flagged([*think, *family.turns], "flagged"),
                 "bare": [],
             }.items()
         ):
             found[f"{name}/{place}/{label}"] = Spec(
-                pieces=(*_WORDS, *_BROKEN),
+                pieces=tuple(dict.fromkeys((*_WORDS, *_BROKEN, *family.pieces))),
                 markers=(*chosen, ("<eos>", "declared"), ("<|reserved|>", "declared"), ("<|pad|>", "flagged")),
                 chat_template=family.templates[number % len(family.templates)],
                 init_kwargs=init_kwargs,
@@ -119,17 +121,21 @@ def specs(name: str) -> dict[str, Spec]:
     return found
 
 
+def _think_tokens(family: Family) -> tuple[str, ...]:
+    return (family.start, family.end) if family.think_tokens is None else family.think_tokens
+
+
 def _flagged(texts: Sequence[str], flag: str) -> list[tuple[str, str]]:
     return [(text, flag) for text in texts]
 
 
 def _suffixed(marker: str, suffix: str) -> str:
-    return f"{marker[:-1]}{suffix}>"
+    return f"{marker[:-1]}{suffix}>" if suffix else marker
 
 
 def cases(name: str, count: int, *, seed: int = 0) -> Iterator[dict[str, Any]]:
     """`count` cases for one parser name. Their "tokenizer" is a key of `specs(name)`."""
-    rng = random.Random(f"{name}:{seed}")
+    rng = random.Random(f"{name}:{seed}")  # noqa: S311
     vocabularies = {key: SpecVocabulary(spec) for key, spec in specs(name).items()}
     keys = sorted(vocabularies)
     for number in range(count):

@@ -1,56 +1,20 @@
-"""What each modelled parser looks for: the markers, calls and switches that its cases are made of."""
+"""What the parsers of vLLM's parser engine look for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from .family import QWEN_TOOLS, Family
 
-CHATML = ("<|im_start|>", "<|im_end|>")
-GLM_TURNS = ("<|system|>", "<|user|>", "<|assistant|>", "<|observation|>")
-QWEN_TOOLS = ("<tool_call>", "</tool_call>", "<function=", "</function>", "<parameter=", "</parameter>")
-DSML = tuple(f"<{slash}｜DSML｜{name}" for slash in ("", "/") for name in ("tool_calls>", 'invoke name="', "parameter"))
-SPACED_DSML = tuple(
+_GLM_TURNS = ("<|system|>", "<|user|>", "<|assistant|>", "<|observation|>")
+_DSML = tuple(
+    f"<{slash}｜DSML｜{name}" for slash in ("", "/") for name in ("tool_calls>", 'invoke name="', "parameter")
+)
+_SPACED_DSML = tuple(
     f"<{slash}｜DSML｜ {name}" for slash in ("", "/") for name in ("calls>", 'invoke name="', "parameter")
 )
 
-
-@dataclass(frozen=True)
-class Family:
-    """What one parser looks for.
-
-    Attributes:
-        start, end: its reasoning markers.
-        turns: tokens that begin or end a turn in the prompt.
-        tools: markers of its tool calls; those in `tool_tokens` are added tokens, the others plain text.
-        calls: whole and broken tool calls.
-        switches: chat-template kwargs that move it, beside those tried with every parser.
-        init_kwargs: of the tokenizer.
-        templates: chat templates it looks at.
-    """
-
-    start: str = "<think>"
-    end: str = "</think>"
-    turns: tuple[str, ...] = CHATML
-    tools: tuple[str, ...] = QWEN_TOOLS
-    tool_tokens: tuple[str, ...] = ("<tool_call>", "</tool_call>")
-    calls: tuple[str, ...] = (
-        "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>",
-        "<tool_call><function=f><parameter=a>1</tool_call>",
-        "<function=f></function>",
-        "<tool_call></tool_call>",
-        '<tool_call><function=>{"a": 1}</function></tool_call>',
-        '<tool_call><function=>{"name": 5}</function></tool_call>',
-        '<tool_call><function= >{"name": {"name": " "}}',
-        "<tool_call><function=g<tool_call><function=h></function></tool_call>",
-    )
-    switches: tuple[dict[str, Any], ...] = ()
-    init_kwargs: tuple[dict[str, Any], ...] = ({},)
-    templates: tuple[str | None, ...] = (None,)
-
-
 _GLM_53 = "[gMASK]<sop>Reasoning Effort: {{ e }}<tool_call><arg_key><arg_value>"
 _GLM = Family(
-    turns=GLM_TURNS,
+    turns=_GLM_TURNS,
     tools=("<tool_call>", "</tool_call>", "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
     calls=(
         "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value></tool_call>",
@@ -62,7 +26,7 @@ _GLM = Family(
 )
 _DEEPSEEK_V4 = Family(
     turns=("<｜User｜>", "<｜Assistant｜>"),
-    tools=(*DSML, "<｜DSML｜toolcalls>", "<｜DSML｜tool>"),
+    tools=(*_DSML, "<｜DSML｜toolcalls>", "<｜DSML｜tool>"),
     tool_tokens=("<｜DSML｜tool_calls>", "</｜DSML｜tool_calls>"),
     calls=(
         '<｜DSML｜tool_calls>\n<｜DSML｜invoke name="f">\n<｜DSML｜parameter name="a" string="true">1'
@@ -75,9 +39,8 @@ _DEEPSEEK_V4 = Family(
     ),
     switches=({"reasoning_effort": "none"}, {"thinking": True, "reasoning_effort": "none"}),
 )
-_LEGACY = Family()
 
-FAMILIES: dict[str, Family] = {
+ENGINE_FAMILIES: dict[str, Family] = {
     "qwen3": Family(),
     "mimo": Family(),
     "step3p5": Family(),
@@ -144,7 +107,7 @@ FAMILIES: dict[str, Family] = {
     "deepseek_v4": _DEEPSEEK_V4,
     "deepseek_v41": Family(
         turns=_DEEPSEEK_V4.turns,
-        tools=(*SPACED_DSML, "<｜DSML｜tool_calls>"),
+        tools=(*_SPACED_DSML, "<｜DSML｜tool_calls>"),
         tool_tokens=("<｜DSML｜ calls>", "</｜DSML｜ calls>"),
         calls=(
             '<｜DSML｜ calls>\n<｜DSML｜ invoke name="f">\n<｜DSML｜ parameter name="a">1</｜DSML｜ parameter>\n'
@@ -153,31 +116,4 @@ FAMILIES: dict[str, Family] = {
         ),
         switches=_DEEPSEEK_V4.switches,
     ),
-    "deepseek_r1": _LEGACY,
-    "step5": _LEGACY,
-    "deepseek_v3": _LEGACY,
-    "holo2": _LEGACY,
-    "step3": _LEGACY,
-    "minimax_m2_append_think": _LEGACY,
-    "poolside_v1": Family(turns=("<assistant>", "<user>")),
-    "ernie45": Family(
-        tools=("<response>", "</response>"),
-        tool_tokens=("<response>", "</response>", "<0x0A>"),
-        calls=("\n<response>\nfour\n</response>\n",),
-    ),
-    "hy_v3": Family(
-        switches=({"reasoning_effort": "high"}, {"reasoning_effort": "no_think"}, {"reasoning_effort": "none"}),
-        init_kwargs=({}, {"token_suffix": ":opensource"}),
-    ),
-    "hy_v4": Family(
-        # It takes its suffix from the first structural token of the vocabulary: its think markers are the only ones.
-        tool_tokens=(),
-        switches=({"reasoning_effort": "high"}, {"reasoning_effort": "no_think"}, {"reasoning_effort": "none"}),
-        init_kwargs=(
-            {},
-            {"token_suffix": ":6124c78e"},
-            {"model_specific_special_tokens": {"think_begin_token": "<think>"}},
-        ),
-    ),
 }
-"""Every modelled name."""

@@ -1,0 +1,58 @@
+"""What the built-in models make of a case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .. import build
+from ..base import Delta, ParserModel, ParserRaisedError, Split, Vocabulary
+from ..target import Target
+
+
+def model_answer(case: Mapping[str, Any], vocabulary: Vocabulary, target: Target) -> dict[str, Any]:
+    """What the built-in models answer to a case, in the shape of what vLLM answers (see `cases`)."""
+    request_kwargs = case["request_kwargs"] or {}
+    prompt_ids = case["prompt_ids"]
+    answer: dict[str, Any] = {}
+
+    def model(*, streaming: bool) -> ParserModel:
+        built = build(case["parser"], vocabulary, case["kwargs"], request_kwargs=request_kwargs, target=target)
+        built.begin(prompt_ids, streaming=streaming)
+        return built
+
+    def attempt(result: dict[str, Any], run: Callable[[], None]) -> dict[str, Any]:
+        try:
+            run()
+        except ParserRaisedError as error:
+            result["error"] = error.exception
+        return result
+
+    def renderer() -> None:
+        built = model(streaming=False)
+        answer["skip_special_tokens"] = built.skip_special_tokens
+        answer["ended"] = None if prompt_ids is None else built.is_reasoning_end(prompt_ids)
+
+    attempt(answer, renderer)
+    full: dict[str, Any] = {}
+
+    def whole() -> None:
+        built = model(streaming=False)
+        split: Split = built.split(case["text"], case["ids"])
+        full.update(reasoning=split.reasoning, content=split.content)
+        full["tokens"] = built.count_reasoning_tokens(case["ids"])
+
+    answer["full"] = attempt(full, whole)
+    answer["streams"] = []
+    for deltas in case["streams"]:
+        stream: dict[str, Any] = {"deltas": []}
+
+        def streamed(stream: dict[str, Any] = stream, deltas: list[Any] = deltas) -> None:
+            built = model(streaming=True)
+            for number, (text, ids) in enumerate(deltas):
+                delta: Delta | None = built.feed(text, ids, finished=number == len(deltas) - 1)
+                stream["deltas"].append(None if delta is None else [delta.reasoning, delta.content])
+            stream["tokens"] = built.count_reasoning_tokens(case["ids"])
+
+        answer["streams"].append(attempt(stream, streamed))
+    return answer
