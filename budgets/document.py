@@ -6,7 +6,7 @@ import json
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..checks.finding import Location
@@ -40,6 +40,12 @@ class Node:
     scalar: Scalar = None
     items: tuple[Node, ...] | None = None
     entries: tuple[Entry, ...] | None = None
+    within: Locate | None = field(default=None, repr=False, compare=False)
+    """Of a text: from an offset in it to its place in the file; None where only the value's own place is known."""
+
+    def at(self, offset: int) -> Location:
+        """Where this character of a text stands, as near as is known."""
+        return self.within(offset) if self.within is not None else self.location
 
     @property
     def is_scalar(self) -> bool:
@@ -105,6 +111,42 @@ def locator(text: str, path: str, *, line: int = 1, column: int = 1) -> Locate:
         return Location(path, line + row, offset - starts[row] + (column if row == 0 else 1))
 
     return locate
+
+
+def aligned(value: str, raw: str, start: int, locate: Locate) -> Locate:
+    """Places of the characters of `value`, which some notation wrote as `raw`, beginning at offset `start` of a text.
+
+    Quotes, escapes, indentation and folded line ends are passed over: each character is looked for behind the one
+    before it. One that is not there as it is (an escape) has the place of what stands there.
+    """
+    offsets: list[int] = []
+
+    def place(offset: int) -> Location:
+        if not offsets:
+            offsets.extend(_offsets(value, raw))
+        return locate(start + (offsets[min(max(offset, 0), len(offsets) - 1)] if offsets else 0))
+
+    return place
+
+
+def _offsets(value: str, raw: str) -> Iterator[int]:
+    position = 0
+    for char in value:
+        if char.isspace():
+            yield min(position, max(len(raw) - 1, 0))
+            if raw.startswith("\\", position):
+                position += 2
+            while position < len(raw) and raw[position].isspace():
+                position += 1
+            continue
+        found = raw.find(char, position)
+        near = found >= 0 and found - position <= _NEAR
+        yield found if near else min(position, max(len(raw) - 1, 0))
+        position = found + 1 if near else position + 1
+
+
+_NEAR = 64
+"""Characters of indentation, quotes and escapes that may stand between two characters of a value."""
 
 
 class NotFinite(float):

@@ -16,6 +16,7 @@ from .document import (
     Node,
     NotFinite,
     Scalar,
+    aligned,
     integer,
     refuse,
     too_long,
@@ -37,6 +38,7 @@ def read_yaml(text: str, locate: Locate, *, wanted: str = "write one") -> Node:
 
     try:
         loader = _loader()(text)
+        loader.source = text
         root = loader.get_single_node()
         if root is None:
             raise refuse("there is no value in it", locate(0), mend=wanted)
@@ -67,6 +69,7 @@ def _loader() -> type[Any]:
 
     class Loader(SafeLoader):
         depth = 0
+        source = ""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.depth > MAX_DEPTH:
@@ -101,7 +104,7 @@ class _Builder:
             raise refuse("an alias contains itself", place, mend="write the value out")
         self.under_way.add(raw)
         if raw.id == "scalar":
-            done = (Node(place, scalar=self.scalar(raw, place)), 1, 1)
+            done = (self.leaf(raw, place), 1, 1)
         else:
             self.known_tag(raw, place)
             done = self.mapping(raw, place) if raw.id == "mapping" else self.sequence(raw, place)
@@ -112,6 +115,17 @@ class _Builder:
         self.under_way.discard(raw)
         self.built[raw] = done
         return done
+
+    def leaf(self, raw: Any, place: Location) -> Node:
+        value = self.scalar(raw, place)
+        if not isinstance(value, str):
+            return Node(place, scalar=value)
+        start = raw.start_mark.index
+        written = self.loader.source[start : raw.end_mark.index]
+        if raw.style in ("|", ">"):  # behind the header's line
+            head = written.find("\n") + 1
+            written, start = written[head:], start + head
+        return Node(place, scalar=value, within=aligned(value, written, start, self.locate))
 
     def sequence(self, raw: Any, place: Location) -> tuple[Node, int, int]:
         items = [self.measured(item) for item in raw.value]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ..budgets.document import MAX_DIGITS, Entry, Locate, Node, NotFinite, duplicates, refuse
@@ -12,6 +12,8 @@ from ..budgets.json_text import read_json
 from ..checks.finding import Location
 from ..errors import InputError
 from ..parsers.target import Target
+from .words import Word, word_at
+from .wrappers import Variable
 
 Product = Literal["vllm", "slimserve"]
 
@@ -50,6 +52,28 @@ class ServeCommand:
     location: Location
     target: Target | None = None
     name: str = "vllm"
+    image: str | None = None
+    image_at: Location | None = None
+    tag_of: str | None = None
+    """The product whose version the image's tag is, where it is not vLLM's."""
+    platform: str | None = None
+    """The platform that hands flags over in the environment, where some came that way."""
+    ignored_env: tuple[tuple[str, Variable, str], ...] = ()
+    """Variables set for another platform than the image's: name, value and place, the platform that reads it."""
+    words: tuple[Word, ...] = field(default=(), repr=False, compare=False)
+    """The words behind the program, as they came."""
+
+    def with_words_before(self, words: Sequence[Word], *, model: Word | None = None) -> ServeCommand:
+        """The same command with more words in front of its own, which win; `model` counts where it names none."""
+        from .commandline import command_of  # reads words into a command, which this is
+
+        named = self.model is not None or "model" in self.flags
+        front = (word_at("--model", model.location), model) if model is not None and not named else ()
+        return replace(
+            command_of(self.product, self.location, (*front, *words, *self.words), self.env),
+            target=self.target,
+            name=self.name,
+        )
 
     @property
     def judged_as(self) -> Target:
@@ -195,6 +219,18 @@ class ServeCommand:
         """The model runner that the environment forces; None leaves it to the server."""
         value = self.env.get("VLLM_USE_V2_MODEL_RUNNER", "").strip()
         return "v1" if value == "0" else "v2" if value == "1" else None
+
+
+@dataclass(frozen=True, slots=True)
+class OtherServer:
+    """A server of an engine that is not judged here: named, and "not evaluated"."""
+
+    engine: str
+    name: str
+    location: Location
+
+
+Server = ServeCommand | OtherServer
 
 
 def _not_finite(node: Node) -> Iterator[Node]:

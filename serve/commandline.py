@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from ..budgets.document import Locate, locator, named, refuse
 from ..budgets.files import read_stdin, read_text
+from ..checks.finding import Location
 from ..errors import InputError
 from ..parsers.target import Target
-from .command import Flag, Product, ServeCommand
+from .command import Flag, Product, ServeCommand, Server
 from .flags import LONG, SEVERAL, stands_alone
 from .options import ONE_VALUE, READ, meant_by
 from .words import Word, split_words
@@ -90,7 +91,7 @@ def _found(words: Sequence[Word], exported: dict[str, str]) -> Iterator[ServeCom
         if start is not None:
             product, at, begin = start
             env = {**exported, **_assignments(simple[:at])}
-            yield _command(product, simple[at], simple[begin:], env)
+            yield command_of(product, simple[at].location, simple[begin:], env)
             continue
         for index, word in enumerate(simple):  # bash -c "vllm serve ..."
             if index and re.search(r"\s", word.text) and re.fullmatch(r"-\w*c", simple[index - 1].text):
@@ -161,7 +162,13 @@ def _signature(words: Sequence[Word]) -> tuple[Product, int, int] | None:
     return None
 
 
-def _command(product: Product, program: Word, words: Sequence[Word], env: dict[str, str]) -> ServeCommand:
+def in_words(words: Sequence[Word], env: Mapping[str, str]) -> list[Server]:
+    """The servers that one command, already cut into words, starts; `env` is its environment."""
+    return list(_found(words, dict(env)))
+
+
+def command_of(product: Product, location: Location, words: Sequence[Word], env: Mapping[str, str]) -> ServeCommand:
+    """The command that these words behind the program's name make."""
     flags: dict[str, Flag] = {}
     positional: list[Word] = []
     rest = list(words)
@@ -186,10 +193,11 @@ def _command(product: Product, program: Word, words: Sequence[Word], env: dict[s
         product=product,
         model=named,
         flags=flags,
-        env=env,
-        location=program.location,
+        env=dict(env),
+        location=location,
         target=Target("slimserve") if product == "slimserve" else None,
         name=name or product,
+        words=tuple(words),
     )
 
 

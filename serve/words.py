@@ -58,6 +58,11 @@ class Word:
         return self.locate(self.offsets[min(index, len(self.offsets) - 1)])
 
 
+def word_at(text: str, location: Location, *, dynamic: bool = False) -> Word:
+    """A word that stands at one place, such as an item of a YAML list."""
+    return Word(text, tuple(range(len(text) + 1)), lambda _: location, dynamic=dynamic)
+
+
 def split_words(text: str, locate: Locate) -> list[Word]:
     """Cut `text` as a shell would, operators and line ends included; comments are left out.
 
