@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import InputError
 from .given import KWARGS, kwargs_in, taken
 from .options import CheckOptions, checking
+from .progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ..checks.finding import Coverage, Finding
     from ..checks.report import Report
     from ..parsers.target import Target
     from ..serve.command import ServeCommand
     from ..traces.context import Setting
-    from ..traces.pool import Lost, ModelPart
-    from ..traces.replay import Plan, TraceFacts
+    from ..traces.replay import Plan
     from ..traces.trace import BrokenLine, Trace
 else:
     from ..checks.report import Report
-
-_LONG = 4 << 20
-"""Bytes of input from which on a terminal gets a progress bar."""
 
 
 @checking
@@ -71,14 +67,15 @@ def replay(
     """Put recorded outputs to reasoning parsers, in full and streamed, and say which of them explain the recording."""
     from ..parsers.target import Target
     from ..traces.pool import replay_all
+    from .replay_gather import Gathered
 
     _one_stdin(traces, serve, request)
     server = _server(serve)
     target = options.target or (server.judged_as if server is not None else Target())
     setting = _setting(server, model, chat_template, chat_template_kwargs, request)
     plan = _plan(parser or [], server, target, chunking)
-    gathered = _Gathered(plan, setting, served_known=server is not None, model_said=_model_said(server, model, setting))
-    with _Progress(traces, shown=not options.quiet) as progress:
+    gathered = Gathered(plan, setting, served_known=server is not None, model_said=_model_said(server, model, setting))
+    with Progress(traces, shown=not options.quiet) as progress:
         items = _read(traces, from_, jq, progress.watch)
         for item in replay_all(items, setting, plan, jobs=jobs):
             gathered.add(item)
@@ -213,227 +210,3 @@ def _read(
                 yield item
             else:
                 yield replace(item, id=f"{shown}:{item.id.removeprefix(f'{path}:')}")
-
-
-class _Gathered:
-    """What the report will say, one trace at a time: of a trace only its JSON and its findings are kept."""
-
-    def __init__(self, plan: Plan, setting: Setting, *, served_known: bool, model_said: str | None) -> None:
-        self._plan = plan
-        self._given = served_known or setting.model is not None or setting.chat_template is not None
-        self._with_server = served_known
-        self._model = setting.model
-        self._model_said = model_said
-        self._results: list[dict[str, Any]] = []
-        self._best: list[dict[str, Any]] = []
-        self._compared: dict[str, Any] = {}
-        self._recorded: dict[str, Any] = {}
-        self._inputs: dict[tuple[str, str], dict[str, Any]] = {}
-        self._parsers: dict[str, None] = {}
-        self._findings: list[Finding] = []
-        self._tokenizers: set[str] = set()
-        self._notes: dict[str, int] = {}
-        self._prompts: dict[str | None, int] = {}
-        self._not_run: dict[str, str] = {}
-        self._traces = 0
-        self._broken = 0
-        self._ids: set[str] = set()
-
-    def add(self, item: TraceFacts | BrokenLine | Lost | ModelPart) -> None:
-        from ..traces.pool import Lost, ModelPart
-        from ..traces.trace import BrokenLine
-
-        if isinstance(item, BrokenLine):
-            self._add_broken(item)
-        elif isinstance(item, ModelPart):
-            self._add_model_part(item)
-        elif isinstance(item, Lost):
-            self._traces += 1
-            self._lose(item.trace.id, item.trace.path, item.trace.line, None, item.reason)
-        else:
-            self._traces += 1
-            self._add_facts(item)
-
-    def report(self, options: CheckOptions) -> Report:
-        from ..checks.report import make_report
-        from ..parsers.target import BUILTIN_ENGINE
-
-        order = ("assumed", "trace", "model")
-        facts = {
-            "traces": self._traces,
-            "parsers": list(self._parsers),
-            "tokenizer": next((name for name in order if name in self._tokenizers), "assumed"),
-            "results": self._results,
-            "best": self._best,
-            "compared": self._compared,
-            "inputs": list(self._inputs.values()),
-            "recorded": self._recorded,
-        }
-        return make_report(
-            "replay",
-            target=str(self._plan.target),
-            engine=BUILTIN_ENGINE,
-            facts=facts,
-            findings=self._findings,
-            coverage=list(self._coverage()),
-            policy=options.policy,
-        )
-
-    def _add_facts(self, facts: TraceFacts) -> None:
-        from dataclasses import replace
-
-        from ..checks.replayed import ReplayFacts
-        from ..checks.rpl import findings
-        from ..traces.replay import recorded_json, result_json
-
-        if facts.id in self._ids:
-            facts = replace(facts, id=f"{facts.id} ({facts.path}:{facts.line})")
-        self._ids.add(facts.id)
-        self._results += [result_json(facts, result) for result in facts.results]
-        self._parsers |= dict.fromkeys(result.parser for result in facts.results)
-        self._best.append({"trace": facts.id, "parsers": list(facts.best), "why": facts.why})
-        if facts.compared:
-            self._compared[facts.id] = {result.parser: result.status for result in facts.compared}
-        recorded = recorded_json(facts)
-        if recorded is not None:
-            self._recorded[facts.id] = recorded
-        self._tokenizers.add(facts.tokenizer)
-        self._prompts[facts.prompt_from] = self._prompts.get(facts.prompt_from, 0) + 1
-        for note in facts.notes:
-            self._notes[note] = self._notes.get(note, 0) + 1
-        self._add_input(facts)
-        for result in facts.results:
-            if result.crashed:
-                self._lose(facts.id, facts.path, facts.line, result.parser, str(result.reason))
-            elif result.status == "unsupported" and result.subject:
-                self._not_run.setdefault(result.parser, str(result.reason))
-        self._findings += findings(ReplayFacts(facts, self._plan.target, given=self._given))
-
-    def _add_input(self, facts: TraceFacts) -> None:
-        entry = self._inputs.setdefault(
-            (facts.path, facts.source),
-            {
-                "path": facts.path,
-                "format": facts.source,
-                "traces": 0,
-                "model": facts.model,
-                "server": None,
-                "parser": None,
-            },
-        )
-        entry["traces"] += 1
-        if facts.recorded is not None:
-            entry["server"] = entry["server"] or facts.recorded.server
-            entry["parser"] = entry["parser"] or facts.recorded.parser
-
-    def _add_broken(self, item: BrokenLine) -> None:
-        from ..checks.finding import Location
-        from ..checks.internal import UnreadableInput
-
-        self._broken += 1
-        self._findings.append(
-            UnreadableInput.finding(
-                f"{item.reason}; everything else in the file was read",
-                hint="mend or remove that part",
-                location=Location(item.path, item.line),
-            )
-        )
-
-    def _add_model_part(self, item: ModelPart) -> None:
-        from ..checks.finding import Location
-        from ..checks.internal import UnreadableInput
-
-        part = item.part
-        what = f"{part.file} cannot be read" if part.key is None else f"a value of {part.file} counts as not there"
-        self._findings.append(
-            UnreadableInput.finding(
-                f"{what}: {part.reason}",
-                hint="mend or remove it; the rest was read",
-                subject=({"model": self._model} if self._model is not None else {})
-                | {"key": part.file if part.key is None else f"{part.file}: {part.key}"},
-                location=Location(item.path, part.line, part.column),
-            )
-        )
-
-    def _lose(self, trace: str, path: str, line: int, parser: str | None, reason: str) -> None:
-        from ..checks.finding import Location
-        from ..checks.internal import ResultLost
-
-        self._findings.append(
-            ResultLost.finding(
-                reason,
-                hint="the other results stand; --debug and this trace alone show where it stops",
-                subject={"trace": trace} | ({"parser": parser} if parser is not None else {}),
-                location=Location(path, line),
-            )
-        )
-
-    def _coverage(self) -> Iterator[Coverage]:
-        from ..checks.finding import Coverage
-
-        broken = f"{self._broken} part{'s' if self._broken != 1 else ''} could not be read" if self._broken else None
-        yield Coverage("trace", "partial" if broken else "examined", broken)
-        if self._tokenizers <= {"model"}:
-            yield Coverage("tokenizer", "examined")
-        elif "assumed" in self._tokenizers:
-            yield Coverage("tokenizer", "absent", self._model_said or "assumed: every marker one token; give --model")
-        else:
-            yield Coverage("tokenizer", "examined", "token texts in the trace")
-        yield self._prompt_coverage()
-        if self._notes:
-            said = "; ".join(f"{note} ({count} traces)" if count > 1 else note for note, count in self._notes.items())
-            yield Coverage("context", "partial", said)
-        if self._not_run:
-            said = "; ".join(f"{name}: {reason}" for name, reason in self._not_run.items())
-            yield Coverage("parser", "skipped", said)
-        else:
-            yield Coverage("parser", "examined")
-        yield Coverage(
-            "server", "examined" if self._with_server else "absent", None if self._with_server else "no --serve"
-        )
-
-    def _prompt_coverage(self) -> Coverage:
-        from ..checks.finding import Coverage
-
-        missing, plain = self._prompts.get(None, 0), self._prompts.get("plain", 0)
-        if missing:
-            reason = (
-                f"{missing} of {self._traces} traces have none: split as vLLM does without a prompt; give --request"
-            )
-            return Coverage("prompt", "absent", reason)
-        return Coverage("prompt", "examined", "no request known: taken as plain" if plain else None)
-
-
-class _Progress:
-    """A bar on stderr, where that is a terminal and the input is long."""
-
-    def __init__(self, paths: Sequence[str], *, shown: bool) -> None:
-        sizes = {path: Path(path).stat().st_size for path in paths if path != "-" and Path(path).is_file()}
-        self._sizes = sizes
-        self._shown = shown and sys.stderr.isatty() and sum(sizes.values()) > _LONG
-        self._bar: Any = None
-        self._task: Any = None
-        self._before = 0
-
-    def __enter__(self) -> _Progress:
-        if self._shown:
-            from rich.console import Console
-            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._bar.start()
-            self._task = self._bar.add_task("reading", total=sum(self._sizes.values()))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def watch(self, path: str) -> Callable[[int], None] | None:
-        """What is called with the bytes read of this file; None where nothing is shown."""
-        if self._bar is None or path not in self._sizes:
-            return None
-        before = self._before
-        self._before += self._sizes[path]
-        return lambda count: self._bar.update(self._task, completed=before + count)

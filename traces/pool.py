@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .child import Child, ChildGoneError
 from .context import Context, Setting
-from .replay import Plan, TraceFacts, replay_trace
+from .replay import Plan, TraceFacts, open_engine, replay_trace
 from .trace import BrokenLine, Trace
 
 if TYPE_CHECKING:
@@ -59,8 +59,9 @@ def replay_all(
     with Context(setting) as context:
         yield from _unread(context)
         if jobs == 1:
-            for item in items:
-                yield replay_trace(item, context, plan) if isinstance(item, Trace) else item
+            with contextlib.closing(open_engine(plan)) as engine:
+                for item in items:
+                    yield replay_trace(item, context, plan, engine) if isinstance(item, Trace) else item
             return
     yield from _in_processes(items, setting, plan, jobs)
 

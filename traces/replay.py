@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from ..errors import ReasonctlError
-from ..parsers import ROWS, Target, names, paired
+from ..parsers import ROWS, Target, Vocabulary, names, paired
 from ..parsers.feed import Chunking
-from ..parsers.run import TOKEN, ModeResult, ParserRun, run_parser
+from ..parsers.run import TOKEN, ModeResult, Output, ParserRun, run_parser
 from .context import Context, NoTextError, Prepared, Tokenizer
 from .request import last_text
 from .splits import (
@@ -49,6 +49,58 @@ class Plan:
     serve_parser: str | None = None
     chunkings: tuple[Chunking, ...] = DEFAULT_CHUNKINGS
     target: Target = Target()  # noqa: RUF009  (frozen)
+
+
+class Engine(Protocol):
+    """Who runs parsers."""
+
+    def run(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        kwargs: Mapping[str, Any] | None,
+        output: Output,
+        *,
+        chunkings: Sequence[Chunking],
+        request_kwargs: Mapping[str, Any] | None = None,
+    ) -> ParserRun: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Builtin:
+    """The built-in models."""
+
+    target: Target
+
+    def run(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        kwargs: Mapping[str, Any] | None,
+        output: Output,
+        *,
+        chunkings: Sequence[Chunking],
+        request_kwargs: Mapping[str, Any] | None = None,
+    ) -> ParserRun:
+        return run_parser(
+            name,
+            vocabulary,
+            kwargs,
+            output,
+            chunkings=chunkings,
+            request_kwargs=request_kwargs,
+            target=self.target,
+        )
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def open_engine(plan: Plan) -> Engine:
+    """The engine of a plan, for one process; its `close` ends what it started."""
+    return Builtin(plan.target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +165,15 @@ class TraceFacts:
         return self.recorded.finish_reason if self.recorded is not None else None
 
 
-def replay_trace(trace: Trace, context: Context, plan: Plan) -> TraceFacts:
-    """Put one trace to every parser of the plan. A parser that crashes costs its own result and nothing else."""
+def replay_trace(trace: Trace, context: Context, plan: Plan, engine: Engine | None = None) -> TraceFacts:
+    """Put one trace to every parser of the plan. A parser that crashes costs its own result and nothing else.
+
+    Args:
+        trace: as it was read.
+        context: what stands around it.
+        plan: what is run.
+        engine: who runs parsers; None: the built-in models.
+    """
     recorded = trace.recorded
     known = (recorded.parser if recorded is not None else None, plan.serve_parser)
     servers = tuple(dict.fromkeys(name for name in known if name))
@@ -125,7 +184,7 @@ def replay_trace(trace: Trace, context: Context, plan: Plan) -> TraceFacts:
         prepared = context.prepare(trace)
     except NoTextError as error:
         return _unread(trace, asked, subjects, str(error))
-    work = _Work(prepared, plan, subjects, served)
+    work = _Work(prepared, plan, engine or Builtin(plan.target), subjects, served)
     results = tuple(work.run(name) for name in asked)
     judged = [result for result in results if result.served] or [result for result in results if result.subject]
     compared: tuple[Result, ...] = ()
@@ -182,9 +241,12 @@ def explain(results: Sequence[Result], trace: Trace) -> tuple[tuple[str, ...], s
 class _Work:
     """The runs on one trace."""
 
-    def __init__(self, prepared: Prepared, plan: Plan, subjects: Iterable[str], served: str | None) -> None:
+    def __init__(
+        self, prepared: Prepared, plan: Plan, engine: Engine, subjects: Iterable[str], served: str | None
+    ) -> None:
         self._prepared = prepared
         self._plan = plan
+        self._engine = engine
         self._subjects = frozenset(subjects)
         self._served = served
         self._registered = frozenset(names(plan.target))
@@ -211,14 +273,13 @@ class _Work:
             run = (
                 without_parser(raw, map(str, self._run))
                 if name == NO_PARSER
-                else run_parser(
+                else self._engine.run(
                     name,
                     prepared.vocabulary,
                     prepared.kwargs,
                     prepared.output,
                     chunkings=self._run,
                     request_kwargs=prepared.request_kwargs,
-                    target=self._plan.target,
                 )
             )
         except ReasonctlError:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from .child import Parent
 from .context import Context
-from .replay import replay_trace
+from .replay import open_engine, replay_trace
 
 
 def main() -> None:
@@ -12,10 +14,10 @@ def main() -> None:
     parent = Parent()
     requests = parent.requests()
     setting, plan = next(requests)
-    with Context(setting) as context:
+    with Context(setting) as context, closing(open_engine(plan)) as engine:
         for trace in requests:
             try:
-                answer = replay_trace(trace, context, plan)
+                answer = replay_trace(trace, context, plan, engine)
             except Exception as error:
                 parent.answer(error)
             else:
