@@ -1,9 +1,8 @@
 """Outputs, prompts and requests to hold a parser model against the real one. A seed gives the same cases each time.
 
-A case is the JSON object that the other interpreter runs (its `run`), less its "op": {"parser", "tokenizer", "kwargs",
-"request_kwargs", "prompt_ids", "text", "ids", "streams"}, a stream being a list of [text, ids]. What is varied: the
-output (structured, or random out of whatever a parser may trip over), the prompt's state, the chat-template kwargs, how
-the markers are flagged or whether they are tokens at all, and how the stream is cut into deltas.
+What is varied: the output (structured, or random out of whatever a parser may trip over), how the run ended (on a stop
+token, on a stop string, cut), the prompt's state, the chat-template kwargs, how the markers are flagged or whether they
+are tokens at all, and how the stream is cut into deltas, with text at once or held back.
 """
 
 from __future__ import annotations
@@ -12,6 +11,9 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..feed import Chunking, Piece, chunk
+from ..feed import pieces as decode
+from .case import Case, Stream
 from .families import FAMILIES
 from .family import Family
 from .vocabulary import Spec, SpecVocabulary
@@ -78,6 +80,8 @@ _PROMPTS = (
     "empty",
     "none",
 )
+_ENDINGS = ("stop token", "stop string", "length")
+_STOPS = ("\n\nObservation:", "User:", "<|im_end|>", "</s>", "\n\n", "four", "</think>")
 _KWARGS: tuple[dict[str, Any], ...] = (
     {},
     {"enable_thinking": True},
@@ -133,14 +137,17 @@ def _suffixed(marker: str, suffix: str) -> str:
     return f"{marker[:-1]}{suffix}>" if suffix else marker
 
 
-def cases(name: str, count: int, *, seed: int = 0) -> Iterator[dict[str, Any]]:
-    """`count` cases for one parser name. Their "tokenizer" is a key of `specs(name)`."""
+def cases(name: str, count: int, *, seed: int = 0) -> Iterator[Case]:
+    """`count` cases for one parser name. Their `tokenizer` is a key of `specs(name)`.
+
+    Of any three in a row one ends on a stop token, one has stop strings and one is cut; each has a stream held back.
+    """
     rng = random.Random(f"{name}:{seed}")  # noqa: S311
     vocabularies = {key: SpecVocabulary(spec) for key, spec in specs(name).items()}
     keys = sorted(vocabularies)
     for number in range(count):
         key = keys[number % len(keys)] if rng.random() < 0.5 else rng.choice([k for k in keys if "no_" not in k])
-        yield _Maker(rng, FAMILIES[name], vocabularies[key]).case(name, key)
+        yield _Maker(rng, FAMILIES[name], vocabularies[key]).case(name, key, _ENDINGS[number % len(_ENDINGS)])
 
 
 class _Maker:
@@ -151,32 +158,60 @@ class _Maker:
         self._family = family
         self._vocabulary = vocabulary
         suffix = vocabulary.init_kwargs.get("token_suffix", "")
-        self._start, self._end = _suffixed(family.start, suffix), _suffixed(family.end, suffix)
+        self._start, self._end = self._ends = _suffixed(family.start, suffix), _suffixed(family.end, suffix)
 
-    def case(self, name: str, key: str) -> dict[str, Any]:
-        rng, vocabulary = self._rng, self._vocabulary
+    def case(self, name: str, key: str, ending: str) -> Case:
+        rng = self._rng
         kwargs = rng.choice((*_KWARGS[:5], *_KWARGS, *self._family.switches * 3))
         request_kwargs: dict[str, Any] | None = kwargs
         if rng.random() < 0.15:
             request_kwargs = rng.choice((None, {}, {"enable_thinking": False}, {"force_nonempty_content": True}))
+        prompt = self._prompt()
+        pieces, stop = self._output(prompt, ending)
+        return Case(
+            parser=name,
+            tokenizer=key,
+            kwargs=kwargs,
+            request_kwargs=request_kwargs,
+            prompt_ids=prompt,
+            pieces=tuple((piece.text, piece.id) for piece in pieces if piece.id is not None),
+            streams=tuple(self._cuts(pieces, stop)),
+            stop=stop,
+        )
+
+    def _output(self, prompt: Sequence[int] | None, ending: str) -> tuple[list[Piece], tuple[str, ...]]:
+        """What a server makes of the generated ids, and the request's stop strings."""
+        rng, vocabulary = self._rng, self._vocabulary
         ids = self._structured() if rng.random() < 0.6 else self._random()
-        hidden = vocabulary.special_ids if rng.random() < 0.15 else frozenset()
-        pieces = list(zip(vocabulary.texts(ids, hidden=hidden), ids, strict=True))
-        if rng.random() < 0.4:
-            stop = rng.choice(
-                [token_id for text, token_id in vocabulary.markers.items() if text not in (self._start, self._end)]
-            )
-            pieces.append(("" if rng.random() < 0.9 else "<eos>", stop))
-        return {
-            "parser": name,
-            "tokenizer": key,
-            "kwargs": kwargs,
-            "request_kwargs": request_kwargs,
-            "prompt_ids": self._prompt(),
-            "text": "".join(text for text, _ in pieces),
-            "ids": [token_id for _, token_id in pieces],
-            "streams": [[[text, ids] for text, ids in deltas] for deltas in self._cuts(pieces)],
-        }
+        shown = rng.random() >= 0.15
+        stop_ids: frozenset[int] = frozenset()
+        stop: tuple[str, ...] = ()
+        if ending == "stop token":
+            markers = [token_id for text, token_id in vocabulary.markers.items() if text not in self._ends]
+            ids.append(rng.choice(markers))
+            stop_ids = frozenset(ids[-1:])
+        elif ending == "stop string":
+            stop = self._stop_strings(vocabulary.decode(ids, skip_special_tokens=not shown))
+        return decode(
+            vocabulary,
+            ids,
+            prompt_ids=prompt,
+            skip_special_tokens=not shown,
+            stop_ids=stop_ids,
+            stop=stop,
+            # Text on a stop token is what `include_stop_str_in_output` gives.
+            include_stop=ending == "stop token" and rng.random() < 0.1,
+        ), stop
+
+    def _stop_strings(self, text: str) -> tuple[str, ...]:
+        """One or two, mostly one that the text holds, in its later half."""
+        rng = self._rng
+        at = rng.randrange(len(text) // 2, len(text)) if text else 0
+        held = text[at : at + rng.choice((1, 2, 4, 10))]
+        chosen = [held] if held and rng.random() < 0.8 else []
+        if not chosen or rng.random() < 0.4:
+            chosen.append(rng.choice((*_STOPS, *self._ends)))
+        return tuple(chosen)
 
     def _structured(self) -> list[int]:
         """A thought, its end, an answer, with now and then a marker or call where none belongs."""
@@ -265,52 +300,60 @@ class _Maker:
         }[state]
         return self._vocabulary.encode(f"{turn}hi{self._family.turns[-1]}{turn}{tail}")
 
-    def _cuts(self, pieces: list[tuple[str, int]]) -> Iterator[list[tuple[str, list[int]]]]:
+    def _cuts(self, pieces: Sequence[Piece], stop: Sequence[str]) -> Iterator[Stream]:
         """The output as deltas: 1, 3, 7 tokens and all at once, at random, with text held back, with text alone."""
         rng = self._rng
+        behind = max(map(len, stop), default=1) - 1
         for size in (1, 3, 7, max(1, len(pieces))):
-            yield self._finish([_join(pieces[at : at + size]) for at in range(0, len(pieces), size)])
-        cut: list[tuple[str, list[int]]] = []
-        at = 0
-        while at < len(pieces):
-            size = rng.choice((1, 1, 2, 5))
-            cut.append(_join(pieces[at : at + size]))
-            at += size
-        yield self._finish(cut)
-        yield self._finish(
-            _hold_back(cut if rng.random() < 0.5 else [_join([piece]) for piece in pieces], rng.choice((1, 4, 12)))
-        )
+            yield self._finish(_late(_groups(pieces, lambda size=size: size), behind))  # type: ignore[misc]
+        groups = _groups(pieces, lambda: rng.choice((1, 1, 2, 5)))
+        yield self._finish(_late(groups, behind))
+        yield self._finish(_late(groups, rng.choice((1, 4, 12))))
+        yield self._finish([*chunk(pieces, Chunking("holdback", rng.choice((0, 1, 5, 20))))])
         if rng.random() < 0.2:
-            yield self._finish([(text, []) for text, _ in cut])
+            yield self._finish([(text, ()) for text, _ in _late(groups, 0)])
+        if rng.random() < 0.1:
+            yield self._finish([*chunk(pieces, Chunking("char"))])
         if rng.random() < 0.2:
             yield self._finish(self._scrambled(pieces))
 
-    def _scrambled(self, pieces: list[tuple[str, int]]) -> list[tuple[str, list[int]]]:
+    def _scrambled(self, pieces: Sequence[Piece]) -> list[tuple[str, tuple[int, ...]]]:
         """Text and ids cut apart from each other, so that either may be late by any amount."""
-        text, ids = _join(pieces)
-        deltas: list[tuple[str, list[int]]] = []
+        [(text, ids)] = _late([pieces], 0)
+        deltas: list[tuple[str, tuple[int, ...]]] = []
         while text or ids:
             characters, tokens = self._rng.choice((0, 0, 1, 3, 8, 20)), self._rng.choice((0, 0, 1, 2, 4))
             deltas.append((text[:characters], ids[:tokens]))
             text, ids = text[characters:], ids[tokens:]
         return deltas
 
-    def _finish(self, deltas: list[tuple[str, list[int]]]) -> list[tuple[str, list[int]]]:
+    def _finish(self, deltas: Sequence[tuple[str, tuple[int, ...]]]) -> Stream:
         if not deltas or self._rng.random() < 0.1:
-            return [*deltas, ("", [])]
-        return deltas
+            return (*deltas, ("", ()))
+        return tuple((text, ids) for text, ids in deltas)
 
 
-def _join(pieces: Sequence[tuple[str, int]]) -> tuple[str, list[int]]:
-    return "".join(text for text, _ in pieces), [token_id for _, token_id in pieces]
+def _groups(pieces: Sequence[Piece], size: Callable[[], int]) -> list[Sequence[Piece]]:
+    groups: list[Sequence[Piece]] = []
+    at = 0
+    while at < len(pieces):
+        many = size()
+        groups.append(pieces[at : at + many])
+        at += many
+    return groups
 
 
-def _hold_back(deltas: Sequence[tuple[str, list[int]]], characters: int) -> list[tuple[str, list[int]]]:
-    """Ids at once, text `characters` late, the rest with the last delta: what a `stop` string makes of a stream."""
-    text, sent, late = "", 0, []
-    for number, (piece, ids) in enumerate(deltas):
-        text += piece
-        until = len(text) if number == len(deltas) - 1 else max(sent, len(text) - characters)
-        late.append((text[sent:until], ids))
+def _late(groups: Sequence[Sequence[Piece]], behind: int) -> list[tuple[str, tuple[int, ...]]]:
+    """One delta a group: ids at once, text `behind` characters late, the rest with the last: what stop strings cause.
+
+    What a stop string cut off counts: it was there while the server held text back.
+    """
+    deltas = []
+    text, sent, made = "", 0, 0
+    for number, group in enumerate(groups):
+        text += "".join(piece.text for piece in group)
+        made += sum(len(piece.text) + len(piece.cut) for piece in group)
+        until = len(text) if number == len(groups) - 1 else max(sent, min(len(text), made - behind))
+        deltas.append((text[sent:until], tuple(piece.id for piece in group if piece.id is not None)))
         sent = until
-    return late
+    return deltas
