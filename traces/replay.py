@@ -2,134 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from ..errors import ReasonctlError
-from ..parsers import ROWS, Target, Vocabulary, names, paired
-from ..parsers.feed import Chunking
-from ..parsers.run import TOKEN, ModeResult, Output, ParserRun, run_parser
-from .context import Context, NoTextError, Prepared, Tokenizer
+from ..parsers import names, paired
+from .context import Context, NoTextError, Tokenizer
+from .plan import DEFAULT_CHUNKINGS, RECORDED, Builtin, Engine, Plan, open_engine
 from .request import last_text
-from .splits import (
-    NO_PARSER,
-    Checks,
-    Status,
-    call_in_reasoning,
-    check,
-    foreign_markers,
-    matches,
-    mode_json,
-    without_parser,
-)
+from .splits import NO_PARSER, foreign_markers, mode_json
 from .trace import Recorded, Trace
+from .work import NO_CHECKS, NO_MODE, Result, Work
 
-RECORDED = Chunking("recorded")
-DEFAULT_CHUNKINGS = (RECORDED, TOKEN, Chunking("tokens", 3), Chunking("whole"))
+__all__ = [
+    "DEFAULT_CHUNKINGS",
+    "RECORDED",
+    "Plan",
+    "Result",
+    "TraceFacts",
+    "explain",
+    "open_engine",
+    "recorded_json",
+    "replay_trace",
+    "result_json",
+]
+
 _PLAINEST = "qwen3"
-_NO_CHECKS = Checks(None, None, None, None, None)
-_NO_MODE = ModeResult(None, None, None, 0)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is run on every trace.
-
-    Args:
-        parsers: names asked for; empty: each trace's recorded parser and the serve command's, else all of the target.
-        named: those given with `--parser NAME`, which findings are about.
-        serve_parser: the serve command's; likewise.
-        chunkings: the streams to report.
-        target: the server to judge by.
-    """
-
-    parsers: tuple[str, ...] = ()
-    named: tuple[str, ...] = ()
-    serve_parser: str | None = None
-    chunkings: tuple[Chunking, ...] = DEFAULT_CHUNKINGS
-    target: Target = Target()  # noqa: RUF009  (frozen)
-
-
-class Engine(Protocol):
-    """Who runs parsers."""
-
-    def run(
-        self,
-        name: str,
-        vocabulary: Vocabulary,
-        kwargs: Mapping[str, Any] | None,
-        output: Output,
-        *,
-        chunkings: Sequence[Chunking],
-        request_kwargs: Mapping[str, Any] | None = None,
-    ) -> ParserRun: ...
-
-    def close(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class Builtin:
-    """The built-in models."""
-
-    target: Target
-
-    def run(
-        self,
-        name: str,
-        vocabulary: Vocabulary,
-        kwargs: Mapping[str, Any] | None,
-        output: Output,
-        *,
-        chunkings: Sequence[Chunking],
-        request_kwargs: Mapping[str, Any] | None = None,
-    ) -> ParserRun:
-        return run_parser(
-            name,
-            vocabulary,
-            kwargs,
-            output,
-            chunkings=chunkings,
-            request_kwargs=request_kwargs,
-            target=self.target,
-        )
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-def open_engine(plan: Plan) -> Engine:
-    """The engine of a plan, for one process; its `close` ends what it started."""
-    return Builtin(plan.target)
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One parser on one trace.
-
-    `subject`: findings may be about it. `served`: it is what the server ran, as far as known. `crashed`: the model of
-    the parser itself failed. `raw`: the text it was fed. `call_swallowed`: a tool call was filed as reasoning.
-    `primary` is the run that stands for streaming, whether or not its chunking was asked for.
-    """
-
-    parser: str
-    status: Status
-    full: ModeResult
-    stream: tuple[ModeResult, ...]
-    primary: ModeResult | None
-    checks: Checks
-    raw: str = ""
-    reasoning_tokens: int | None = None
-    matches_recorded: bool | None = None
-    reason: str | None = None
-    subject: bool = False
-    served: bool = False
-    call_swallowed: bool = False
-    crashed: bool = False
-
-    @property
-    def modes(self) -> tuple[ModeResult, ...]:
-        return (self.full, *self.stream)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +82,7 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engine: Engine | No
         prepared = context.prepare(trace)
     except NoTextError as error:
         return _unread(trace, asked, subjects, str(error))
-    work = _Work(prepared, plan, engine or Builtin(plan.target), subjects, served)
+    work = Work(prepared, plan, engine or Builtin(plan.target), subjects, served)
     results = tuple(work.run(name) for name in asked)
     judged = [result for result in results if result.served] or [result for result in results if result.subject]
     compared: tuple[Result, ...] = ()
@@ -238,113 +136,6 @@ def explain(results: Sequence[Result], trace: Trace) -> tuple[tuple[str, ...], s
     return tuple(sorted((result.parser for result in clean), key=lambda name: (name != _PLAINEST, name))), why
 
 
-class _Work:
-    """The runs on one trace."""
-
-    def __init__(
-        self, prepared: Prepared, plan: Plan, engine: Engine, subjects: Iterable[str], served: str | None
-    ) -> None:
-        self._prepared = prepared
-        self._plan = plan
-        self._engine = engine
-        self._subjects = frozenset(subjects)
-        self._served = served
-        self._registered = frozenset(names(plan.target))
-        self._raw: dict[bool | None, str] = {}
-        streamed = bool(prepared.trace.deltas)
-        self._primary = RECORDED if streamed else TOKEN
-        self._reported = tuple(one for one in plan.chunkings if streamed or one != RECORDED)
-        self._run = tuple(dict.fromkeys((*self._reported, self._primary)))
-
-    def raw(self, skip: bool | None) -> str:
-        """The text that a parser with this `skip_special_tokens` is fed."""
-        if skip not in self._raw:
-            self._raw[skip] = "".join(piece.text for piece in self._prepared.output.pieces(skip))
-        return self._raw[skip]
-
-    def run(self, name: str) -> Result:
-        prepared = self._prepared
-        if name != NO_PARSER and name not in self._registered:
-            reason = f"{self._plan.target} registers no such parser"
-            return self._not_run(name, "unsupported", reason)
-        row = ROWS.get(name)
-        raw = self.raw(row.skip_special_tokens if row is not None else None)
-        try:
-            run = (
-                without_parser(raw, map(str, self._run))
-                if name == NO_PARSER
-                else self._engine.run(
-                    name,
-                    prepared.vocabulary,
-                    prepared.kwargs,
-                    prepared.output,
-                    chunkings=self._run,
-                    request_kwargs=prepared.request_kwargs,
-                )
-            )
-        except ReasonctlError:
-            raise
-        except Exception as error:
-            reason = (
-                f"reasonctl's own model of the parser failed: {' '.join(f'{type(error).__name__}: {error}'.split())}"
-            )
-            return self._not_run(name, "error", reason, crashed=True)
-        if run.unsupported is not None:
-            return self._not_run(name, "unsupported", run.unsupported)
-        return self._judged(run, run.text or raw)
-
-    def _not_run(self, name: str, status: Status, reason: str, *, crashed: bool = False) -> Result:
-        return Result(
-            parser=name,
-            status=status,
-            full=_NO_MODE,
-            stream=(),
-            primary=None,
-            checks=_NO_CHECKS,
-            reason=reason,
-            subject=name in self._subjects,
-            served=name == self._served,
-            crashed=crashed,
-        )
-
-    def _judged(self, run: ParserRun, raw: str) -> Result:
-        trace = self._prepared.trace
-        recorded = trace.recorded
-        row = ROWS.get(run.parser)
-        run = _sharing_texts(run)
-        checks = check(
-            run,
-            primary=str(self._primary),
-            raw=raw,
-            finish_reason=trace.finish_reason,
-            tool_called=recorded is not None and bool(recorded.tool_calls),
-        )
-        primary = next(mode for mode in run.stream if mode.chunking == str(self._primary))
-        reported = {str(one) for one in self._reported}
-        split_known = self._served is not None or (recorded is not None and recorded.has_split)
-        as_recorded = primary if trace.deltas else run.full
-        swallowed = any(
-            call_in_reasoning(mode, row, trace.finish_reason) for mode in (run.full, *run.stream) if mode.error is None
-        )
-        return Result(
-            parser=run.parser,
-            status="error" if run.error is not None else "suspect" if checks.failed else "ok",
-            full=run.full,
-            stream=tuple(mode for mode in run.stream if mode.chunking in reported),
-            primary=primary,
-            checks=checks,
-            raw=raw,
-            reasoning_tokens=run.reasoning_tokens,
-            matches_recorded=matches(recorded, as_recorded, row, stripped=self._prepared.lossy)
-            if split_known
-            else None,
-            reason=run.error,
-            subject=run.parser in self._subjects,
-            served=run.parser == self._served,
-            call_swallowed=swallowed and not (recorded is not None and recorded.tool_calls),
-        )
-
-
 def result_json(facts: TraceFacts, result: Result) -> dict[str, Any]:
     """One entry of `results` in the JSON report."""
     return {
@@ -377,22 +168,9 @@ def recorded_json(facts: TraceFacts) -> dict[str, Any] | None:
     }
 
 
-def _sharing_texts(run: ParserRun) -> ParserRun:
-    """The same results with equal texts held once: a long trace has five copies of its answer otherwise."""
-    pool: dict[str, str] = {}
-
-    def shared(mode: ModeResult) -> ModeResult:
-        reasoning, content = (
-            None if text is None else pool.setdefault(text, text) for text in (mode.reasoning, mode.content)
-        )
-        return replace(mode, reasoning=reasoning, content=content)
-
-    return replace(run, full=shared(run.full), stream=tuple(shared(mode) for mode in run.stream))
-
-
 def _unread(trace: Trace, asked: Sequence[str], subjects: set[str], reason: str) -> TraceFacts:
     results = tuple(
-        Result(name, "unsupported", _NO_MODE, (), None, _NO_CHECKS, reason=reason, subject=name in subjects)
+        Result(name, "unsupported", NO_MODE, (), None, NO_CHECKS, reason=reason, subject=name in subjects)
         for name in asked
     )
     return TraceFacts(

@@ -11,6 +11,7 @@ import pytest
 
 from reasonctl.parsers import Target
 from reasonctl.parsers.feed import parse_chunkings
+from reasonctl.traces import plan
 from reasonctl.traces import replay as module
 from reasonctl.traces.context import Context, Setting
 from reasonctl.traces.native import trace_of
@@ -204,14 +205,14 @@ def test_no_parser_at_all() -> None:
 
 
 def test_a_crash_costs_one_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = module.run_parser
+    real = plan.run_parser
 
     def fragile(name: str, *args: Any, **more: Any) -> Any:
         if name == "qwen3":
             raise ZeroDivisionError("oops")
         return real(name, *args, **more)
 
-    monkeypatch.setattr(module, "run_parser", fragile)
+    monkeypatch.setattr(plan, "run_parser", fragile)
     first, second = run(make("hm</think>4"), "qwen3", "glm45").results
     assert (first.status, first.crashed, "ZeroDivisionError: oops" in str(first.reason)) == ("error", True, True)
     assert second.status == "ok"

@@ -1,0 +1,165 @@
+"""Parsers run on one trace, each result judged by what must hold whatever the right answer is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ..errors import ReasonctlError
+from ..parsers import ROWS, names
+from ..parsers.run import TOKEN, ModeResult, ParserRun
+from .context import Prepared
+from .plan import RECORDED, Engine, Plan
+from .splits import NO_PARSER, Checks, Status, call_in_reasoning, check, matches, without_parser
+
+NO_CHECKS = Checks(None, None, None, None, None)
+NO_MODE = ModeResult(None, None, None, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One parser on one trace.
+
+    `subject`: findings may be about it. `served`: it is what the server ran, as far as known. `crashed`: the model of
+    the parser itself failed. `raw`: the text it was fed. `call_swallowed`: a tool call was filed as reasoning.
+    `primary` is the run that stands for streaming, whether or not its chunking was asked for.
+    """
+
+    parser: str
+    status: Status
+    full: ModeResult
+    stream: tuple[ModeResult, ...]
+    primary: ModeResult | None
+    checks: Checks
+    raw: str = ""
+    reasoning_tokens: int | None = None
+    matches_recorded: bool | None = None
+    reason: str | None = None
+    subject: bool = False
+    served: bool = False
+    call_swallowed: bool = False
+    crashed: bool = False
+
+    @property
+    def modes(self) -> tuple[ModeResult, ...]:
+        return (self.full, *self.stream)
+
+
+class Work:
+    """The runs on one trace."""
+
+    def __init__(
+        self, prepared: Prepared, plan: Plan, engine: Engine, subjects: Iterable[str], served: str | None
+    ) -> None:
+        self._prepared = prepared
+        self._plan = plan
+        self._engine = engine
+        self._subjects = frozenset(subjects)
+        self._served = served
+        self._registered = frozenset(names(plan.target))
+        self._raw: dict[bool | None, str] = {}
+        streamed = bool(prepared.trace.deltas)
+        self._primary = RECORDED if streamed else TOKEN
+        self._reported = tuple(one for one in plan.chunkings if streamed or one != RECORDED)
+        self._run = tuple(dict.fromkeys((*self._reported, self._primary)))
+
+    def raw(self, skip: bool | None) -> str:
+        """The text that a parser with this `skip_special_tokens` is fed."""
+        if skip not in self._raw:
+            self._raw[skip] = "".join(piece.text for piece in self._prepared.output.pieces(skip))
+        return self._raw[skip]
+
+    def run(self, name: str) -> Result:
+        prepared = self._prepared
+        if name != NO_PARSER and name not in self._registered:
+            reason = f"{self._plan.target} registers no such parser"
+            return self._not_run(name, "unsupported", reason)
+        row = ROWS.get(name)
+        raw = self.raw(row.skip_special_tokens if row is not None else None)
+        try:
+            run = (
+                without_parser(raw, map(str, self._run))
+                if name == NO_PARSER
+                else self._engine.run(
+                    name,
+                    prepared.vocabulary,
+                    prepared.kwargs,
+                    prepared.output,
+                    chunkings=self._run,
+                    request_kwargs=prepared.request_kwargs,
+                )
+            )
+        except ReasonctlError:
+            raise
+        except Exception as error:
+            reason = (
+                f"reasonctl's own model of the parser failed: {' '.join(f'{type(error).__name__}: {error}'.split())}"
+            )
+            return self._not_run(name, "error", reason, crashed=True)
+        if run.unsupported is not None:
+            return self._not_run(name, "unsupported", run.unsupported)
+        return self._judged(run, run.text or raw)
+
+    def _not_run(self, name: str, status: Status, reason: str, *, crashed: bool = False) -> Result:
+        return Result(
+            parser=name,
+            status=status,
+            full=NO_MODE,
+            stream=(),
+            primary=None,
+            checks=NO_CHECKS,
+            reason=reason,
+            subject=name in self._subjects,
+            served=name == self._served,
+            crashed=crashed,
+        )
+
+    def _judged(self, run: ParserRun, raw: str) -> Result:
+        trace = self._prepared.trace
+        recorded = trace.recorded
+        row = ROWS.get(run.parser)
+        run = _sharing_texts(run)
+        checks = check(
+            run,
+            primary=str(self._primary),
+            raw=raw,
+            finish_reason=trace.finish_reason,
+            tool_called=recorded is not None and bool(recorded.tool_calls),
+        )
+        primary = next(mode for mode in run.stream if mode.chunking == str(self._primary))
+        reported = {str(one) for one in self._reported}
+        split_known = self._served is not None or (recorded is not None and recorded.has_split)
+        as_recorded = primary if trace.deltas else run.full
+        swallowed = any(
+            call_in_reasoning(mode, row, trace.finish_reason) for mode in (run.full, *run.stream) if mode.error is None
+        )
+        return Result(
+            parser=run.parser,
+            status="error" if run.error is not None else "suspect" if checks.failed else "ok",
+            full=run.full,
+            stream=tuple(mode for mode in run.stream if mode.chunking in reported),
+            primary=primary,
+            checks=checks,
+            raw=raw,
+            reasoning_tokens=run.reasoning_tokens,
+            matches_recorded=matches(recorded, as_recorded, row, stripped=self._prepared.lossy)
+            if split_known
+            else None,
+            reason=run.error,
+            subject=run.parser in self._subjects,
+            served=run.parser == self._served,
+            call_swallowed=swallowed and not (recorded is not None and recorded.tool_calls),
+        )
+
+
+def _sharing_texts(run: ParserRun) -> ParserRun:
+    """The same results with equal texts held once: a long trace has five copies of its answer otherwise."""
+    pool: dict[str, str] = {}
+
+    def shared(mode: ModeResult) -> ModeResult:
+        reasoning, content = (
+            None if text is None else pool.setdefault(text, text) for text in (mode.reasoning, mode.content)
+        )
+        return replace(mode, reasoning=reasoning, content=content)
+
+    return replace(run, full=shared(run.full), stream=tuple(shared(mode) for mode in run.stream))
