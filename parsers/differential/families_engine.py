@@ -40,6 +40,17 @@ _DEEPSEEK_V4 = Family(
     switches=({"reasoning_effort": "none"}, {"thinking": True, "reasoning_effort": "none"}),
 )
 
+
+def _plamo_call(arguments: str, *, name: str | None = "f") -> str:
+    named = "" if name is None else f"<|plamo:begin_tool_name:plamo|>{name}<|plamo:end_tool_name:plamo|>"
+    return (
+        f"<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_request:plamo|>{named}"
+        "<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>"
+        f"{arguments}<|plamo:end_tool_arguments:plamo|>"
+        "<|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|>"
+    )
+
+
 ENGINE_FAMILIES: dict[str, Family] = {
     "qwen3": Family(),
     "mimo": Family(),
@@ -115,5 +126,102 @@ ENGINE_FAMILIES: dict[str, Family] = {
             '<｜DSML｜ invoke name="f"></｜DSML｜ invoke>',
         ),
         switches=_DEEPSEEK_V4.switches,
+    ),
+    "gemma4": Family(
+        start="<|channel>",
+        end="<channel|>",
+        turns=("<|turn>", "<turn|>"),
+        tools=("<|tool_call>", "<tool_call|>", "call:", "<|tool_response>", '<|"|>', "thought\n", "thought", ":", "{"),
+        tool_tokens=("<|tool_call>", "<tool_call|>", "<|tool_response>", '<|"|>'),
+        pieces=("thought", "thought\n", "thou", "ght", "ght\n", "thought\nHm"),
+        calls=(
+            '<|tool_call>call:f{a:<|"|>x<|"|>,b:1}<tool_call|>',
+            "<|tool_call>:f{a:1}<tool_call|>",
+            "<|tool_call>call:f(a:1)<tool_call|><|tool_response>",
+            "<|tool_call><tool_call|>",
+            '<|tool_call>call:{{"name": 5}',
+            '<|tool_call>call:{{"name": {"name": " "}}<tool_call|>',
+            "<tool_call|>",
+            "thought\nI see.<channel|>",
+            "<|channel>thought\nI see.<channel|>",
+            "<|channel>thought\n<channel|>",
+            "<|channel>thought<channel|>thought",
+        ),
+    ),
+    "inkling": Family(
+        start="<|content_thinking|>",
+        end="<|end_message|>",
+        turns=("<|message_user|>", "<|message_model|>"),
+        tools=(
+            "<|message_model|>",
+            "<|content_text|>",
+            "<|content_invoke_tool_json|>",
+            "<|content_invoke_tool_text|>",
+            "<|content_tool_error|>",
+            "<|content_model_end_sampling|>",
+        ),
+        tool_tokens=(
+            "<|content_invoke_tool_json|>",
+            "<|content_text|>",
+            "<|content_invoke_tool_text|>",
+            "<|content_tool_error|>",
+            "<|content_model_end_sampling|>",
+        ),
+        calls=(
+            '<|message_model|>f<|content_invoke_tool_json|>{"name": "f", "args": {"a": 1}}<|end_message|>',
+            '<|content_invoke_tool_json|>{"name": 5}<|content_model_end_sampling|>',
+            '<|content_invoke_tool_json|>{"a": 1}<|message_model|>x<|end_message|>',
+            "<|message_model|><|content_invoke_tool_text|>x<|end_message|>",
+            "<|content_tool_error|>no<|end_message|>",
+            "<|message_model|><|content_text|>It is 4.<|end_message|>",
+            "<|message_model|>f<|content_text|>It is 4.<|content_model_end_sampling|>",
+            "<|message_model|><|content_thinking|>Hm.<|end_message|>",
+            "<|content_invoke_tool_json|>x<|message_model|>y<|end_message|>z",
+        ),
+    ),
+    "mistral": Family(
+        start="[THINK]",
+        end="[/THINK]",
+        turns=("[INST]", "[/INST]"),
+        tools=("[TOOL_CALLS]", "[ARGS]", "{", "<think>", "</think>"),
+        tool_tokens=("[TOOL_CALLS]", "[ARGS]"),
+        pieces=("{}", "[{"),
+        calls=(
+            '[TOOL_CALLS]f[ARGS]{"a": 1}',
+            '[TOOL_CALLS]f{"a": 1}',
+            '[TOOL_CALLS]f{"a": 1}[TOOL_CALLS]g[ARGS]{} and more',
+            '[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}}]',
+            '[TOOL_CALLS]{"name": 5}',
+            "[TOOL_CALLS]",
+            "[ARGS]{}",
+        ),
+    ),
+    "plamo3": Family(
+        start="<|plamo:begin_think:plamo|>",
+        end="<|plamo:end_think:plamo|>",
+        think_tokens=("<|plamo:begin_", "<|plamo:end_", ":plamo|>"),
+        turns=("<|plamo:op|>", "<|plamo:tag|>"),
+        tools=(
+            *(
+                f"<|plamo:{side}_{name}:plamo|>"
+                for name in ("tool_requests", "tool_request", "tool_name", "tool_arguments")
+                for side in ("begin", "end")
+            ),
+            "<|plamo:tag|>",
+            "<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>",
+            "<|plamo:",
+            "<|plamo:begin_thi",
+        ),
+        tool_tokens=("<|plamo:constrain|>", "<|plamo:msg|>"),
+        pieces=("think", "tool", "_re", "quests", "<|plamo:", "tool_", "name"),
+        calls=(
+            _plamo_call('{"a": 1}'),
+            _plamo_call('{"name": 5}', name=""),
+            _plamo_call('{"name": 5}', name="<|plamo:end_"),
+            _plamo_call("{}", name=None),
+            _plamo_call("", name=None),
+            "<|plamo:begin_tool_requests:plamo|><|plamo:end_tool_requests:plamo|>",
+            "<|plamo:begin_tool_requests:plamo|><|plamo:tag|>",
+        ),
     ),
 }
