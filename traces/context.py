@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..parsers import Vocabulary
@@ -66,11 +67,11 @@ class Prepared:
         tokenizer: where the ids come from.
         prompt: the prompt's text; None where it is not known.
         prompt_from: `trace`, `template` or `plain` (a plain request is assumed); None where there is none.
+        made_of: what the output is made of: the arguments of `Output`.
         notes: what could not be used, and why; said in coverage.
     """
 
     trace: Trace
-    output: Output
     vocabulary: Vocabulary
     kwargs: Mapping[str, Any]
     request_kwargs: Mapping[str, Any]
@@ -78,7 +79,19 @@ class Prepared:
     prompt: str | None
     prompt_from: str | None
     lossy: bool
+    made_of: Mapping[str, Any]
     notes: tuple[str, ...] = ()
+
+    @cached_property
+    def output(self) -> Output:
+        """The output as a server would feed it to a parser."""
+        return Output(self.vocabulary, **self.made_of)
+
+    def changed(self, *, prompt: str | None = None, **made_of: Any) -> Prepared:
+        """The same run behind another prompt, or made of something else."""
+        if prompt is not None:
+            made_of["prompt_ids"] = self.vocabulary.encode(prompt)
+        return replace(self, prompt=prompt or self.prompt, made_of={**self.made_of, **made_of})
 
 
 class Context:
@@ -104,35 +117,76 @@ class Context:
         notes: list[str] = []
         if self.setting.request and trace.bare:
             trace = replace(trace, request={**self.setting.request, **trace.request})
-        request_kwargs = _mapping(trace.request.get("chat_template_kwargs"))
-        effort = trace.request.get("reasoning_effort")
-        own = {**request_kwargs, **self.setting.kwargs}
-        kwargs = effective_kwargs(
-            request_kwargs=own,
-            reasoning_effort=effort if isinstance(effort, str) else None,
-            default_kwargs=self.setting.default_kwargs,
-            effort_map=self.setting.effort_map,
-        )
+        own, kwargs = self.kwargs_of(trace.request)
         prompt, prompt_from = self._prompt(trace, kwargs, notes)
         tokenizer, vocabulary, trace, made = self._tokens(trace, prompt, notes)
         prompt_ids = _prompt_ids(trace, prompt, prompt_from, tokenizer, vocabulary, notes)
+        if prompt is None and prompt_ids and tokenizer == "model":
+            prompt = vocabulary.decode(prompt_ids)
         skip = trace.request.get("skip_special_tokens")
         if not isinstance(skip, bool):
             skip = self.model.generation_config.get("skip_special_tokens") if self.model is not None else None
-        output = Output(
-            vocabulary,
-            ids=None if made is not None else trace.output_ids,
-            text=None if trace.output_ids is not None and made is None else trace.output_text,
-            deltas=_raw_deltas(trace, made),
-            made=made,
-            prompt_ids=prompt_ids,
-            stop_ids=self._stop_ids(trace) if tokenizer == "model" else frozenset(),
-            stop=_texts(trace.request.get("stop")),
-            skip_special_tokens=skip if isinstance(skip, bool) else None,
-        )
+        made_of = {
+            "ids": None if made is not None else trace.output_ids,
+            "text": None if trace.output_ids is not None and made is None else trace.output_text,
+            "deltas": _raw_deltas(trace, made),
+            "made": made,
+            "prompt_ids": prompt_ids,
+            "stop_ids": self._stop_ids(trace) if tokenizer == "model" else frozenset(),
+            "stop": _texts(trace.request.get("stop")),
+            "skip_special_tokens": skip if isinstance(skip, bool) else None,
+        }
         return Prepared(
-            trace, output, vocabulary, kwargs, own, tokenizer, prompt, prompt_from, trace.lossy, tuple(notes)
+            trace, vocabulary, kwargs, own, tokenizer, prompt, prompt_from, trace.lossy, made_of, tuple(notes)
         )
+
+    def kwargs_of(
+        self, request: Mapping[str, Any], *, server: Mapping[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """(the kwargs the client sent, the effective ones) of a request.
+
+        Args:
+            request: its body.
+            server: further `--default-chat-template-kwargs`.
+        """
+        effort = request.get("reasoning_effort")
+        own = {**_mapping(request.get("chat_template_kwargs")), **self.setting.kwargs}
+        kwargs = effective_kwargs(
+            request_kwargs=own,
+            reasoning_effort=effort if isinstance(effort, str) else None,
+            default_kwargs={**(self.setting.default_kwargs or {}), **(server or {})},
+            effort_map=self.setting.effort_map,
+        )
+        return own, kwargs
+
+    def rendered(
+        self, request: Mapping[str, Any], kwargs: Mapping[str, Any], messages: Sequence[Mapping[str, Any]] | None = None
+    ) -> str | None:
+        """The prompt the template makes of a request; None without a template, or where it raises.
+
+        Args:
+            request: its body; a plain one where it has no messages.
+            kwargs: the effective ones.
+            messages: in place of the request's own, as `messages_of` gives them.
+        """
+        if self._prompts is None:
+            return None
+        known = list(messages) if messages is not None else messages_of(request)
+        return self._prompts.render([dict(message) for message in known or PLAIN], request, kwargs)[0]
+
+    def template_place(self, marker: str | None) -> tuple[str, int] | None:
+        """The template's file, and the line behind the generation prompt's condition that writes this marker last."""
+        template = self.model.template if self.model is not None else None
+        if self.model is None or template is None:
+            return None
+        path = f"{self.model.source}/{template.origin}"
+        if template.path is not None and self.model.kind not in ("fixture", "hub"):
+            path = str(template.path)
+        if template.origin.endswith(".json"):
+            return path, 1
+        begin = max(template.text.rfind("add_generation_prompt"), 0)
+        at = template.text.rfind(marker, begin) if marker else -1
+        return path, template.text.count("\n", 0, max(at, begin)) + 1
 
     def _load(self) -> None:
         from pathlib import Path
@@ -201,7 +255,7 @@ class Context:
         asked = bool(self.setting.kwargs) or self.setting.with_template or self.setting.serve_known
         if not known and not asked:
             return None, None
-        prompt, problem = self._prompts.render(known or list(PLAIN), trace.request, kwargs)
+        prompt, problem = self._prompts.render([dict(message) for message in known or PLAIN], trace.request, kwargs)
         if problem is not None:
             notes.append(f"the prompt cannot be rendered: {problem}")
         return prompt, None if prompt is None else "template" if known else "plain"

@@ -24,6 +24,8 @@ class Plan:
         serve_parser: the serve command's; likewise.
         chunkings: the streams to report.
         target: the server to judge by.
+        explain: model or server are known, so that the cause of a failure is looked for.
+        strings: start and end text of the server's `--reasoning-config`.
     """
 
     parsers: tuple[str, ...] = ()
@@ -31,6 +33,8 @@ class Plan:
     serve_parser: str | None = None
     chunkings: tuple[Chunking, ...] = DEFAULT_CHUNKINGS
     target: Target = Target()  # noqa: RUF009  (frozen)
+    explain: bool = False
+    strings: tuple[str | None, str | None] = (None, None)
 
 
 class Engine(Protocol):

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..parsers import names, paired
+from ..prompts.state import State
+from .comparison import Comparison, compare
 from .context import Context, NoTextError, Tokenizer
 from .plan import DEFAULT_CHUNKINGS, RECORDED, Builtin, Engine, Plan, open_engine
 from .request import last_text
 from .splits import NO_PARSER, foreign_markers, mode_json
+from .thinking import Thought, read_thought
 from .trace import Recorded, Trace
+from .whatif import WhatIf, state_of, what_ifs
 from .work import NO_CHECKS, NO_MODE, Result, Work
 
 __all__ = [
@@ -28,6 +32,7 @@ __all__ = [
 ]
 
 _PLAINEST = "qwen3"
+_FREE_TEXT = frozenset({"messages", "input", "prompt", "tools", "functions", "response_format", "system", "metadata"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,9 @@ class TraceFacts:
 
     `compared` are parsers run besides those asked for, because the one that served failed. `best` are those that
     explain the trace, `why` says what speaks for them. `raw` is the output's text as the first parser is fed it,
-    `last_message` the text of the request's last message.
+    `last_message` the text of the request's last message, `request` its body without what is free text in it. `state`
+    is the prompt's, `template_at` the template's file and the line that leaves that state. `what_ifs` are, by parser,
+    the changes that were tried on a failing one; `comparison` sets it beside parsers that do better.
     """
 
     id: str
@@ -57,6 +64,13 @@ class TraceFacts:
     best: tuple[str, ...] = ()
     why: str = ""
     notes: tuple[str, ...] = ()
+    request: Mapping[str, Any] = field(default_factory=dict)
+    state: State | None = None
+    template_at: tuple[str, int] | None = None
+    what_ifs: Mapping[str, tuple[WhatIf, ...]] = field(default_factory=dict)
+    comparison: Comparison | None = None
+    thought: Thought | None = None
+    deltas: int = 0
 
     @property
     def finish_reason(self) -> str | None:
@@ -90,6 +104,12 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engine: Engine | No
         ran = {result.parser for result in results}
         compared = tuple(work.run(name) for name in names(plan.target) if name not in ran)
     best, why = explain((*results, *compared), prepared.trace)
+    everything = (*results, *compared)
+    last = last_text(prepared.trace.request)
+    state = state_of(prepared.prompt, last)
+    accused = [result for result in results if result.subject and result.status != "unsupported"]
+    tried = {result.parser: what_ifs(work, context, result) for result in accused} if plan.explain else {}
+    failing = next((result for result in (*judged, *accused) if result.status in ("suspect", "error")), None)
     return TraceFacts(
         id=trace.id,
         path=trace.path,
@@ -103,12 +123,21 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engine: Engine | No
         prompt_from=prepared.prompt_from,
         prompt=prepared.prompt,
         kwargs=dict(prepared.kwargs),
-        last_message=last_text(prepared.trace.request),
+        last_message=last,
         results=results,
         compared=compared,
         best=best,
         why=why,
         notes=prepared.notes,
+        request={key: value for key, value in prepared.trace.request.items() if key not in _FREE_TEXT},
+        state=state[0] if state is not None else None,
+        template_at=(
+            context.template_place(state[0].marker) if state is not None and prepared.prompt_from != "trace" else None
+        ),
+        what_ifs={parser: found for parser, found in tried.items() if found},
+        comparison=compare(work, failing, tried.get(failing.parser, ()), everything, best) if failing else None,
+        thought=read_thought(prepared, (*servers, *plan.named, *best[:1]), last, plan.strings),
+        deltas=len(trace.deltas),
     )
 
 

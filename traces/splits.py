@@ -13,6 +13,8 @@ from .trace import Recorded
 
 Status = Literal["ok", "suspect", "unsupported", "error"]
 
+ModeWord = Literal["ok", "raises", "leak", "lost", "no call", "no answer", "differs"]
+
 NO_PARSER = "none"
 """The name for a server without a reasoning parser."""
 CHECKS = ("stream_equals_full", "chunk_invariant", "no_marker_leak", "text_conserved", "answered")
@@ -90,6 +92,59 @@ def foreign_markers(mode: ModeResult) -> bool:
     """A marker of any family stands in reasoning or content: whoever reads that sees it."""
     text = f"{mode.reasoning or ''}\0{mode.content or ''}"
     return any(pair.start in text or pair.end in text for pair in STATE_MARKERS)
+
+
+def sound(modes: Iterable[ModeResult], raw: str, row: ParserRow | None, finish_reason: str | None) -> bool:
+    """Nothing is wrong with these modes of one run: no exception, no marker of any family, no loss, one split, an
+    answer where the run ended with `stop`.
+    """
+    found = list(modes)
+    called = has_tool_call(raw, row)
+    return (
+        bool(found)
+        and all(mode_word(mode, raw, row, finish_reason, called=called) == "ok" for mode in found)
+        and all(same(found[0], mode) for mode in found[1:])
+    )
+
+
+def mode_word(
+    mode: ModeResult,
+    raw: str,
+    row: ParserRow | None,
+    finish_reason: str | None,
+    *,
+    called: bool,
+    right: ModeResult | None = None,
+) -> ModeWord:
+    """What is wrong with one mode, in a word.
+
+    Args:
+        mode: the split.
+        raw: the text that was fed.
+        row: the parser's, None without a parser.
+        finish_reason: why the run ended.
+        called: a tool call stands in the output.
+        right: the right split, where one is known.
+    """
+    if mode.error is not None:
+        return "raises"
+    if leaked(mode, row) or foreign_markers(mode):
+        return "leak"
+    if not conserved(mode, raw, row):
+        return "lost"
+    if call_in_reasoning(mode, row, finish_reason):
+        return "no call"
+    if not (mode.content or "").strip() and finish_reason == "stop" and not called:
+        return "no answer"
+    return "differs" if right is not None and not same_stripped(mode, right) else "ok"
+
+
+def same_stripped(one: ModeResult, other: ModeResult) -> bool:
+    """Equal splits after stripping white space at both ends, empty and null being one."""
+    return all(
+        (ours or "").strip() == (theirs or "").strip()
+        for ours, theirs in ((one.reasoning, other.reasoning), (one.content, other.content))
+    )
 
 
 def conserved(mode: ModeResult, raw: str, row: ParserRow | None) -> bool:

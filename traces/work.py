@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..errors import ReasonctlError
-from ..parsers import ROWS, names
+from ..parsers import ROWS, Target, names
+from ..parsers.feed import Chunking
 from ..parsers.run import TOKEN, ModeResult, ParserRun
 from .context import Prepared
-from .plan import RECORDED, Engine, Plan
+from .plan import RECORDED, Builtin, Engine, Plan
 from .splits import NO_PARSER, Checks, Status, call_in_reasoning, check, matches, without_parser
 
 NO_CHECKS = Checks(None, None, None, None, None)
@@ -44,6 +45,12 @@ class Result:
     def modes(self) -> tuple[ModeResult, ...]:
         return (self.full, *self.stream)
 
+    @property
+    def real_modes(self) -> tuple[ModeResult, ...]:
+        """What a server runs without speculative decoding: in full, as recorded, at one token a delta."""
+        token = [mode for mode in self.stream if mode.chunking == str(TOKEN) and mode != self.primary]
+        return (self.full, *(() if self.primary is None else (self.primary,)), *token)
+
 
 class Work:
     """The runs on one trace."""
@@ -51,7 +58,7 @@ class Work:
     def __init__(
         self, prepared: Prepared, plan: Plan, engine: Engine, subjects: Iterable[str], served: str | None
     ) -> None:
-        self._prepared = prepared
+        self.prepared = prepared
         self._plan = plan
         self._engine = engine
         self._subjects = frozenset(subjects)
@@ -63,14 +70,35 @@ class Work:
         self._reported = tuple(one for one in plan.chunkings if streamed or one != RECORDED)
         self._run = tuple(dict.fromkeys((*self._reported, self._primary)))
 
+    @property
+    def target(self) -> Target:
+        return self._plan.target
+
+    @property
+    def chunkings(self) -> tuple[Chunking, ...]:
+        return self._plan.chunkings
+
+    @property
+    def builtin(self) -> bool:
+        """Parsers are run by the built-in models, so that any version can be asked."""
+        return isinstance(self._engine, Builtin)
+
+    def on(
+        self, prepared: Prepared, *, chunkings: tuple[Chunking, ...] | None = None, target: Target | None = None
+    ) -> Work:
+        """The same work on a changed run, in other chunkings, or with the built-in models of another version."""
+        plan = replace(self._plan, chunkings=chunkings or self._plan.chunkings, target=target or self._plan.target)
+        engine = self._engine if target is None else Builtin(target)
+        return Work(prepared, plan, engine, self._subjects, self._served)
+
     def raw(self, skip: bool | None) -> str:
         """The text that a parser with this `skip_special_tokens` is fed."""
         if skip not in self._raw:
-            self._raw[skip] = "".join(piece.text for piece in self._prepared.output.pieces(skip))
+            self._raw[skip] = "".join(piece.text for piece in self.prepared.output.pieces(skip))
         return self._raw[skip]
 
     def run(self, name: str) -> Result:
-        prepared = self._prepared
+        prepared = self.prepared
         if name != NO_PARSER and name not in self._registered:
             reason = f"{self._plan.target} registers no such parser"
             return self._not_run(name, "unsupported", reason)
@@ -115,7 +143,7 @@ class Work:
         )
 
     def _judged(self, run: ParserRun, raw: str) -> Result:
-        trace = self._prepared.trace
+        trace = self.prepared.trace
         recorded = trace.recorded
         row = ROWS.get(run.parser)
         run = _sharing_texts(run)
@@ -142,9 +170,7 @@ class Work:
             checks=checks,
             raw=raw,
             reasoning_tokens=run.reasoning_tokens,
-            matches_recorded=matches(recorded, as_recorded, row, stripped=self._prepared.lossy)
-            if split_known
-            else None,
+            matches_recorded=matches(recorded, as_recorded, row, stripped=self.prepared.lossy) if split_known else None,
             reason=run.error,
             subject=run.parser in self._subjects,
             served=run.parser == self._served,
