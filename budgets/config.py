@@ -10,10 +10,11 @@ from pathlib import Path, PurePosixPath
 from ..checks.finding import Location
 from ..errors import InputError
 from ..serve.command import ServeCommand
-from ..serve.commandline import FORMS, find_commands
+from ..serve.commandline import FORMS
+from ..serve.read import servers_in
 from .curl import read_curl
 from .dialects import EFFORTS, Form
-from .document import Node, locator, named, refuse
+from .document import Entry, Node, locator, named, refuse
 from .files import read_stdin, read_text
 from .json_text import read_json, read_json_values
 from .request import BUDGET_KEY, Request, endpoint_of, has_body_key, looks_like_body, wrapped_body
@@ -101,7 +102,7 @@ def parse_config(text: str, *, path: str) -> Config:
         raise InputError("it is empty", source=named(path), mend=f"write {READS}")
     _no_template(text, path, READS)
     language = _language(text, path)
-    if language == "serve":
+    if language == "serve" or _is_other_form(text):
         return _serve(text, path)
     if language == "curl":
         documents, requests = _requests_in(text, path)
@@ -115,7 +116,7 @@ def parse_config(text: str, *, path: str) -> Config:
         if all(node.entries is None for node in nodes):
             raise refuse("several values in one file", nodes[1].location, mend="give one budget a file")
         return _request_config(nodes, path)
-    return _classified(nodes[0], path)
+    return _classified(nodes[0], path, text)
 
 
 def _language(text: str, path: str) -> str:
@@ -153,21 +154,24 @@ def _documents(text: str, path: str, language: str, *, wanted: str) -> list[Node
 
 
 def _serve(text: str, path: str) -> Config:
-    commands = find_commands(text, path=path)
+    found = servers_in(text, path=path)
+    commands = [server for server in found if isinstance(server, ServeCommand)]
+    if not commands and found:
+        raise refuse(
+            f"a {found[0].engine} server", found[0].location, mend="budgets of other engines are not evaluated"
+        )
     if not commands:
         raise InputError("no serve command in it", source=named(path), mend=f"give {FORMS}")
-    if len(commands) > 1:
-        second = commands[1].location
-        raise InputError(
-            f"{len(commands)} serve commands in one file",
-            source=named(path),
-            line=second.line,
-            column=second.column,
-            mend="give each a file of its own",
+    budgeted = [command for command in commands if _budget_of(command) is not None]
+    if len(commands) > 1 and len(budgeted) != 1:
+        second = (budgeted or commands)[1].location
+        names = ", ".join(command.name for command in budgeted or commands)
+        raise refuse(
+            f"{len(budgeted or commands)} servers in one file: {names}", second, mend="give each a file of its own"
         )
-    command = commands[0]
+    command = budgeted[0] if budgeted else commands[0]
     document = command.document("override-generation-config")
-    entry = document.get(BUDGET_KEY) if document is not None else None
+    entry = _budget_of(command)
     others = [
         command.document(flag) for flag in ("default-chat-template-kwargs", "reasoning-config") if command.known(flag)
     ]
@@ -182,7 +186,23 @@ def _serve(text: str, path: str) -> Config:
     )
 
 
-def _classified(node: Node, path: str) -> Config:
+_OTHER_FORM = re.compile(
+    r"^(?:kind|services|servingEngineSpec|applications):|non-default args:|^\[(?:Service|Container)\]", re.MULTILINE
+)
+
+
+def _is_other_form(text: str) -> bool:
+    """A manifest or a log, which starts a server without saying so in a command line."""
+    return _OTHER_FORM.search(text) is not None
+
+
+def _budget_of(command: ServeCommand) -> Entry | None:
+    """The budget of a command's `--override-generation-config`."""
+    document = command.document("override-generation-config") if command.known("override-generation-config") else None
+    return document.get(BUDGET_KEY) if document is not None else None
+
+
+def _classified(node: Node, path: str, text: str) -> Config:
     fields = node.fields()
     if node.items and all(item.entries is not None for item in node.items):
         return _request_config(list(node.items), path, root=node)
@@ -193,7 +213,7 @@ def _classified(node: Node, path: str) -> Config:
     if looks_like_body(node) or wrapped_body(node) is not None:
         return _request_config([node], path)
     if _MANIFEST_KEYS & fields.keys():
-        raise InputError("this form of a serve command is not read yet", source=named(path), mend=f"give {READS}")
+        return _serve(text, path)
     entry = fields.get(BUDGET_KEY)
     if entry is not None and len(fields) == 1:
         form: Form = "map" if entry.value.entries is not None else "scalar"

@@ -51,6 +51,26 @@ def read_yaml(text: str, locate: Locate, *, wanted: str = "write one") -> Node:
         raise refuse(f"not YAML: {getattr(error, 'reason', error)}", place, mend="correct it there") from None
 
 
+def read_yaml_documents(text: str, locate: Locate) -> list[Node]:
+    """Every YAML document in `text` that holds a value, read as `read_yaml` reads one. Raises InputError as it does."""
+    from yaml import MarkedYAMLError, YAMLError
+
+    found: list[Node] = []
+    try:
+        loader = _loader()(text)
+        loader.source = text
+        while loader.check_node():
+            raw = loader.get_node()
+            found.append(_Builder(locate, loader).node(raw))
+    except MarkedYAMLError as error:
+        raise _refused(error, locate, len(text)) from None
+    except YAMLError as error:
+        position = getattr(error, "position", None)
+        place = locate(position if isinstance(position, int) else 0)
+        raise refuse(f"not YAML: {getattr(error, 'reason', error)}", place, mend="correct it there") from None
+    return [node for node in found if node.scalar is not None or not node.is_scalar]
+
+
 def _refused(error: Any, locate: Locate, end: int) -> InputError:
     """PyYAML's own error at its place."""
     mark = error.problem_mark or error.context_mark

@@ -60,6 +60,10 @@ class ServeCommand:
     """The platform that hands flags over in the environment, where some came that way."""
     ignored_env: tuple[tuple[str, Variable, str], ...] = ()
     """Variables set for another platform than the image's: name, value and place, the platform that reads it."""
+    config_missing: str | None = None
+    """The `--config` file whose flags are not known here."""
+    min_version: Target | None = None
+    """The oldest version the source says it runs on."""
     words: tuple[Word, ...] = field(default=(), repr=False, compare=False)
     """The words behind the program, as they came."""
 
@@ -73,6 +77,11 @@ class ServeCommand:
             command_of(self.product, self.location, (*front, *words, *self.words), self.env),
             target=self.target,
             name=self.name,
+            image=self.image,
+            image_at=self.image_at,
+            tag_of=self.tag_of,
+            platform=self.platform,
+            ignored_env=self.ignored_env,
         )
 
     @property

@@ -3,49 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 
-from ..budgets.document import Locate, locator, named, refuse
-from ..budgets.files import read_stdin, read_text
+from ..budgets.document import locator, named, refuse
 from ..checks.finding import Location
 from ..errors import InputError
 from ..parsers.target import Target
-from .command import Flag, Product, ServeCommand, Server
+from .command import Flag, OtherServer, Product, ServeCommand, Server
+from .docker import container_run, is_container_run
+from .engines import engine_of
 from .flags import LONG, SEVERAL, stands_alone
 from .options import ONE_VALUE, READ, meant_by
-from .words import Word, split_words
+from .shell import script_servers, words_servers
+from .words import Word
 
 FORMS = "a `vllm serve`, `slimserve` or `python -m vllm.entrypoints.openai.api_server` command line, typed or in a file"
-"""The forms that are read, for messages."""
-
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_BRANCHING = frozenset(
-    {"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "function"}
-)
-_OTHER_FORM = re.compile(r"^(?:---\s*$|[\w.-]+:(?:\s|$)|[{\[<])|non-default args:", re.MULTILINE)
-_MENTIONED = re.compile(r"\bvllm\b|\bslimserve\b|^\s*--?[a-z]", re.IGNORECASE)
-
-
-def read_serve(value: str, *, flag: str = "--serve") -> list[ServeCommand]:
-    """Every server that a `--serve` value starts.
-
-    Args:
-        value: a file, a command line, or `-` for stdin.
-        flag: the flag the value came from: the path of findings about a command line that stands in no file.
-
-    Raises:
-        InputError: nothing of the forms that are read.
-    """
-    if value == "-":
-        return _commands(read_stdin(), path="-")
-    path = Path(value)
-    if _is_file(path):
-        return _commands(read_text(path, shown=value), path=value)
-    if re.search(r"\s", value.strip()) and _MENTIONED.search(value):
-        return _commands(value, path=flag)
-    what = "a folder is not read yet" if _is_folder(path) else "no such file, and no command line"
-    raise InputError(what, source=value, mend=f"give {FORMS}")
+"""A serve command by itself, for messages."""
+_MENTIONED = re.compile(r"\bvllm\b|\bslimserve\b", re.IGNORECASE)
 
 
 def parse_command_line(text: str, *, path: str, line: int = 1) -> ServeCommand:
@@ -58,83 +33,47 @@ def parse_command_line(text: str, *, path: str, line: int = 1) -> ServeCommand:
 
 
 def find_commands(text: str, *, path: str, line: int = 1) -> list[ServeCommand]:
-    """Every serve command in `text`, none where it holds none. Raises InputError where branches decide what runs."""
-    return list(_found(split_words(text, locator(text, path, line=line)), {}))
+    """Every vLLM or SlimServe command that the script `text` starts. Raises InputError where it cannot be followed."""
+    found = script_servers(text, locator(text, path, line=line), launch)
+    return [server for server in found if isinstance(server, ServeCommand)]
 
 
-def _commands(text: str, *, path: str) -> list[ServeCommand]:
-    suffix = PurePosixPath(path).suffix.lower()
-    significant = "\n".join(row for row in text.splitlines() if row.strip() and not row.lstrip().startswith("#"))
-    if suffix in (".yaml", ".yml", ".json", ".toml") or _OTHER_FORM.match(significant) or "non-default args:" in text:
-        raise InputError("this form of a serve command is not read yet", source=named(path), mend=f"give {FORMS}")
-    commands = find_commands(text, path=path)
-    if not commands:
-        raise InputError("no serve command in it", source=named(path), mend=f"give {FORMS}")
-    return commands
+def in_words(words: Sequence[Word], env: Mapping[str, str]) -> list[Server]:
+    """The servers that a command, already cut into words, starts; `env` is its environment."""
+    return words_servers(words, launch, env)
 
 
-def _found(words: Sequence[Word], exported: dict[str, str]) -> Iterator[ServeCommand]:
-    for simple in _simple_commands(words):
-        first = simple[0]
-        if first.text in _BRANCHING or first.text in ("{", "}") or any(w.operator and w.text in "()" for w in simple):
-            raise InputError(
-                "a shell script with branches, functions or arrays is not read yet",
-                source=first.location.path,
-                line=first.location.line,
-                column=first.location.column,
-                mend=f"give {FORMS}",
-            )
-        if first.text == "export":
-            exported.update(_assignments(simple[1:]))
-            continue
-        start = _signature(simple)
-        if start is not None:
-            product, at, begin = start
-            env = {**exported, **_assignments(simple[:at])}
-            yield command_of(product, simple[at].location, simple[begin:], env)
-            continue
-        for index, word in enumerate(simple):  # bash -c "vllm serve ..."
-            if index and re.search(r"\s", word.text) and re.fullmatch(r"-\w*c", simple[index - 1].text):
-                inner = split_words(word.text, _within(word))
-                yield from _found(inner, {**exported, **_assignments(simple[:index])})
+def launch(words: Sequence[Word], env: Mapping[str, str]) -> list[Server]:
+    """The servers that one simple command starts: itself, in a container, or in the command line that it hands on."""
+    texts = [word.text for word in words]
+    if is_container_run(words):
+        return container_run(words)
+    start = _signature(words)
+    if start is not None:
+        product, at, begin = start
+        return [command_of(product, words[at].location, words[begin:], env)]
+    other = engine_of(texts)
+    if other is not None:
+        return [OtherServer(other, other, words[0].location)]
+    found: list[Server] = []
+    for index, word in enumerate(words):
+        if index and _SEVERAL_WORDS.search(word.text) and _hands_on(texts, index):
+            inner = script_servers(word.text, word.place, launch, env)
+            found += inner
+    return found
 
 
-def _within(word: Word) -> Locate:
-    """Places inside a word that is a command line itself."""
-    return word.place
+_SEVERAL_WORDS = re.compile(r"\s")
+_HANDS_ON = frozenset(
+    {"ssh", "tmux", "screen", "su", "sudo", "kubectl", "watch", "nsenter", "sbatch", "srun", "parallel"}
+)
 
 
-def _simple_commands(words: Sequence[Word]) -> Iterator[list[Word]]:
-    """The commands between operators, without redirections."""
-    current: list[Word] = []
-    skip = False
-    for word in words:
-        if skip and not word.operator:
-            skip = False
-        elif word.operator and (word.text[:1] in "<>" or word.text in ("&>", "&>>")):
-            if current and not current[-1].operator and current[-1].text in ("1", "2") and _adjacent(current[-1], word):
-                current.pop()
-            skip = True
-        elif word.operator and word.text not in ("(", ")"):
-            if current:
-                yield current
-            current = []
-            skip = False
-        else:
-            current.append(word)
-    if current:
-        yield current
-
-
-def _adjacent(left: Word, right: Word) -> bool:
-    """No space between: `2>` is a redirection, `2 >` a word and one."""
-    return left.offsets[-1] == right.offsets[0]
-
-
-def _assignments(words: Sequence[Word]) -> dict[str, str]:
-    """The environment that words in front of a command set; a value that only the shell knows is left out."""
-    pairs = (word.text.partition("=") for word in words if _ASSIGNMENT.match(word.text) and not word.dynamic)
-    return {name: value for name, _, value in pairs}
+def _hands_on(texts: Sequence[str], index: int) -> bool:
+    """Whether the word at `index` is a command line of its own: behind `-c`, or what `ssh` and its like run."""
+    if re.fullmatch(r"-\w*c", texts[index - 1]):
+        return True
+    return PurePosixPath(texts[0]).name in _HANDS_ON and _MENTIONED.search(texts[index]) is not None
 
 
 def _signature(words: Sequence[Word]) -> tuple[Product, int, int] | None:
@@ -160,11 +99,6 @@ def _signature(words: Sequence[Word]) -> tuple[Product, int, int] | None:
     if texts and texts[0].startswith("--"):  # what stands behind an image whose entry point is the server
         return "vllm", 0, 0
     return None
-
-
-def in_words(words: Sequence[Word], env: Mapping[str, str]) -> list[Server]:
-    """The servers that one command, already cut into words, starts; `env` is its environment."""
-    return list(_found(words, dict(env)))
 
 
 def command_of(product: Product, location: Location, words: Sequence[Word], env: Mapping[str, str]) -> ServeCommand:
@@ -246,17 +180,3 @@ def _option(name: str, word: Word, product: Product) -> str:
         shown = ", ".join(f"--{option}" for option in meant[:4]) + (", ..." if len(meant) > 4 else "")
         raise refuse(f"--{name} may stand for {shown}: vLLM refuses it", word.location, mend="write the flag out")
     return name
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a command line can be too long for a path
-        return False
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 
 from ..budgets.document import Locate, refuse
@@ -31,6 +32,7 @@ _OPERATORS = (
     ")",
 )
 _SPACE = " \t\r"
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _IN_DOUBLE_QUOTES = '"\\$`'
 """What a backslash keeps from its meaning between double quotes."""
 
@@ -48,6 +50,8 @@ class Word:
     locate: Locate = field(repr=False, compare=False)
     operator: bool = False
     dynamic: bool = False
+    expansions: tuple[tuple[int, int, bool], ...] = ()
+    """Stretches of `text` that are expansions still to be made: begin, end, and whether they stand in quotes."""
 
     @property
     def location(self) -> Location:
@@ -101,6 +105,7 @@ class _Cutter:
         self.chars: list[str] = []
         self.offsets: list[int] = []
         self.dynamic = False
+        self.expansions: list[tuple[int, int, bool]] = []
 
     def word(self) -> tuple[Word, int]:
         text = self.text
@@ -123,7 +128,13 @@ class _Cutter:
                 self.expansion()
             else:
                 self.keep(1)
-        word = Word("".join(self.chars), (*self.offsets, self.position), self.locate, dynamic=self.dynamic)
+        word = Word(
+            "".join(self.chars),
+            (*self.offsets, self.position),
+            self.locate,
+            dynamic=self.dynamic,
+            expansions=tuple(self.expansions),
+        )
         return word, self.position
 
     def keep(self, count: int) -> None:
@@ -171,25 +182,28 @@ class _Cutter:
                 self.position += 1
                 self.keep(1)
             elif char in "$`":
-                self.expansion()
+                self.expansion(quoted=True)
             else:
                 self.keep(1)
         raise refuse("this quote is never closed", self.locate(start), mend="close it")
 
-    def expansion(self) -> None:
+    def expansion(self, *, quoted: bool = False) -> None:
         """Keep `$NAME`, `${NAME:-default}`, `$(command)` or backquotes as text, and say that their value is unknown."""
         char, following = self.text[self.position], self.text[self.position + 1 : self.position + 2]
         if char == "$" and not (following.isalnum() or (following and following in "_{(@*#?$!'")):
             self.keep(1)
             return
         self.dynamic = True
+        begin = len(self.chars)
         if char == "`":
             end = self.text.find("`", self.position + 1)
             self.keep((end if end >= 0 else len(self.text) - 1) - self.position + 1)
         elif following and following in "({":
             self.keep(self.balanced(self.position + 1) - self.position)
         else:
-            self.keep(2)
+            name = _NAME.match(self.text, self.position + 1)
+            self.keep(1 + len(name[0]) if name is not None else 2)
+        self.expansions.append((begin, len(self.chars), quoted))
 
     def balanced(self, start: int) -> int:
         """The offset behind the bracket that closes the one at `start`."""

@@ -63,9 +63,8 @@ def test_forms(path: str, text: str, form: str, budget: object, place: tuple[int
         ("b.yaml", "low: [", "not YAML"),
         ("b.toml", "low 1", "not TOML"),
         ("b.json", '{"hello": "world"}', "cannot tell what this is (keys: hello)"),
-        ("k.yaml", "apiVersion: v1\nkind: Pod\n", "not read yet"),
-        ("c.yaml", "model: m\nreasoning-parser: qwen3\n", "not read yet"),
-        ("s.sh", "vllm serve a\nvllm serve b\n", "s.sh:2:1: 2 serve commands"),
+        ("k.yaml", "apiVersion: v1\nkind: Pod\n", "no serve command in it"),
+        ("s.sh", "vllm serve a\nvllm serve b\n", "s.sh:2:1: 2 servers in one file: a, b"),
         ("s.sh", "vllm serve a --override-generation-config '{'", "s.sh:1:46: not JSON"),
         ("r.jsonl", '{"messages": []}\n7\n', "r.jsonl:2:1: a request's body is an object"),
         ("c", "curl http://h/v1/models", "no curl command in it posts a body"),
@@ -384,3 +383,25 @@ def test_what_is_no_text_is_one_clear_line(tmp_path: Path, data: bytes, message:
 def test_text_in_place_of_a_file_has_the_name_of_its_argument() -> None:
     assert read_config('{"medium": 5}').location.path == "CONFIG"
     assert read_config("vllm serve m").location.path == "CONFIG"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("c.yaml", "model: m\noverride-generation-config: '{\"thinking_token_budget\": 64}'\n"),
+        (
+            "compose.yaml",
+            "services:\n  a:\n    image: vllm/vllm-openai:v0.33.0\n"
+            "    command: --model m --override-generation-config.thinking_token_budget 64\n"
+            "  b: {image: 'vllm/vllm-openai:v0.33.0', command: --model n}\n",
+        ),
+        (
+            "x.log",
+            "INFO non-default args: {'model': 'm', 'override_generation_config': {'thinking_token_budget': 64}}\n",
+        ),
+    ],
+)
+def test_the_budget_of_a_server_in_any_form(name: str, text: str) -> None:
+    found = parse_config(text, path=name)
+    assert (found.form, found.budget.plain() if found.budget else None) == ("serve", 64)
+    assert found.command is not None and found.command.model == "m"
