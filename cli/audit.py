@@ -79,7 +79,7 @@ def audit(
 
 def _jobs(paths: Sequence[str], model: str | None, serve: str | None) -> list[tuple[str | None, ServeCommand | None]]:
     """(model, server) pairs to audit; a model of None is the server's own affair."""
-    from ..serve.commandline import read_serve
+    from ..serve.read import read_serve
 
     servers = [(model, server) for server in read_serve(serve)] if serve is not None else []
     models: list[tuple[str | None, ServeCommand | None]] = (

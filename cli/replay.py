@@ -93,7 +93,7 @@ def _one_stdin(traces: Sequence[str], serve: str | None, request: str | None) ->
 def _server(serve: str | None) -> ServeCommand | None:
     if serve is None:
         return None
-    from ..serve.commandline import read_serve
+    from ..serve.read import read_serve
 
     servers = read_serve(serve)
     if len(servers) != 1:
