@@ -10,7 +10,7 @@ import typer
 
 from .. import __version__
 from ..errors import ReasonctlError
-from . import audit, explain, parsers, render, replay, rules, validate_config
+from . import audit, explain, lab, parsers, record, render, replay, rules, validate_config
 
 app = typer.Typer(
     name="reasonctl",
@@ -39,7 +39,9 @@ def _root(
 app.command("audit")(audit.audit)
 app.command("render")(render.render)
 app.command("replay")(replay.replay)
+app.command("record")(record.record)
 app.command("validate-config")(validate_config.validate_config)
+app.add_typer(lab.app, name="lab")
 app.command("parsers")(parsers.parsers)
 app.command("rules")(rules.rules)
 app.command("explain")(explain.explain)

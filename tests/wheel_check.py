@@ -14,7 +14,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("budgets", "checks", "cli", "fixtures", "parsers", "prompts", "reports", "serve", "traces")
+ROOMS = ("budgets", "checks", "cli", "engine", "fixtures", "parsers", "prompts", "reports", "serve", "traces")
 
 
 def main() -> int:
@@ -37,7 +37,7 @@ def expected() -> set[str]:
     """What git tracks of the package: every module, every fixture, `py.typed`."""
     tracked = run("git", "-C", str(ROOT), "ls-files").splitlines()
     wanted = {name for name in tracked if "/" not in name and name.endswith((".py", "py.typed"))}
-    wanted |= {name for name in tracked if name.split("/")[0] in ROOMS and name.endswith(".py")}
+    wanted |= {name for name in tracked if name.split("/")[0] in ROOMS and name.endswith((".py", ".json"))}
     wanted |= {name for name in tracked if name.startswith("fixtures/")}
     return {f"reasonctl/{name}" for name in wanted}
 
