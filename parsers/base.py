@@ -5,9 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import ReasonctlError
+
+if TYPE_CHECKING:
+    from .columns import Deltas
 
 
 class Vocabulary(Protocol):
@@ -59,10 +62,32 @@ class Split:
     content: str | None
 
 
+class Sums:
+    """Adds up the messages of a stream."""
+
+    def __init__(self) -> None:
+        self.reasoning: list[str] = []
+        self.content: list[str] = []
+
+    def add(self, message: Delta | None) -> None:
+        if message is None:
+            return
+        if message.reasoning is not None:
+            self.reasoning.append(message.reasoning)
+        if message.content is not None:
+            self.content.append(message.content)
+
+    def split(self) -> Split:
+        """The texts so far, None of a field that no message had."""
+        return Split(
+            "".join(self.reasoning) if self.reasoning else None, "".join(self.content) if self.content else None
+        )
+
+
 class ParserModel(ABC):
     """A model of one vLLM reasoning parser, for one request. Holds no class state; costs O(1) a token; never rescans.
 
-    Call `begin` once, then either `split` once or `feed` for every delta. It stands for vLLM's `DelegatingParser`
+    Call `begin` once, then either `split` once, or `feed` for every delta, or `stream` with all of them. It stands for vLLM's `DelegatingParser`
     (vllm/parser/abstract_parser.py, 0.33.0) with this reasoning parser and no tool parser.
     """
 
@@ -84,6 +109,17 @@ class ParserModel(ABC):
     @abstractmethod
     def feed(self, text: str, ids: Sequence[int], *, finished: bool = False) -> Delta | None:
         """Streaming: one delta (`Parser.parse_delta`), `finished` on the last. None: nothing reaches the client."""
+
+    def stream(self, deltas: Deltas) -> Split:
+        """Streaming, all deltas at once: the sum of what `feed` gives, None where it gives nothing.
+
+        A model may go about it in its own way, as long as the sum is the same.
+        """
+        sums = Sums()
+        last = len(deltas)
+        for number, (text, ids) in enumerate(deltas, 1):
+            sums.add(self.feed(text, ids, finished=number == last))
+        return sums.split()
 
     @abstractmethod
     def count_reasoning_tokens(self, ids: Sequence[int]) -> int:

@@ -6,35 +6,33 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from ..errors import InputError
 from .base import Vocabulary
+from .columns import Deltas, Piece, Pieces, RawDelta
+from .detokenizer import Detokenizer
+
+__all__ = [
+    "Chunking",
+    "Deltas",
+    "Piece",
+    "Pieces",
+    "RawDelta",
+    "chunk",
+    "parse_chunking",
+    "parse_chunkings",
+    "pieces",
+    "recut",
+    "text_deltas",
+    "text_pieces",
+]
 
 Kind = Literal["recorded", "whole", "tokens", "char", "random", "holdback"]
 _PLAIN: Mapping[str, Kind] = {"recorded": "recorded", "whole": "whole", "char": "char"}
 _NUMBERED: Mapping[str, Kind] = {"random": "random", "holdback": "holdback"}
 _RANDOM_MOST = 8
 """Tokens in the largest delta of a `random` chunking."""
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """The text that one token brought, empty where none is shown yet. `id` is None for text without a token.
-
-    `cut` is what a stop string took off its end: never sent, but it was there while the server held text back.
-    """
-
-    text: str
-    id: int | None
-    cut: str = ""
-
-
-class RawDelta(NamedTuple):
-    """One message of the engine: new text and new token ids, either may be empty."""
-
-    text: str
-    ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +80,14 @@ def pieces(
     stop_ids: frozenset[int] = frozenset(),
     stop: Sequence[str] = (),
     include_stop: bool = False,
-) -> list[Piece]:
+) -> Pieces:
     """The texts of an output's tokens, as vLLM's detokenizer makes them (v1/engine/detokenizer.py, 0.33.0).
 
     Bytes of an unfinished character are held back until it is whole, and lost where it never is.
 
     Args:
-        vocabulary: the model's tokenizer. One with a `backend` (a `tokenizers.Tokenizer`) is decoded by DecodeStream,
-            one with `token_text` gives each id's text itself.
+        vocabulary: the model's tokenizer. One with a `backend` (a `tokenizers.Tokenizer`) is decoded as DecodeStream
+            would, one with `token_text` gives each id's text itself.
         ids: the generated ids.
         prompt_ids: the prompt's ids, which the stream is primed with; None: no prompt is known.
         skip_special_tokens: leave special tokens out of the text.
@@ -101,85 +99,91 @@ def pieces(
     stopped = bool(ids) and ids[-1] in stop_ids and not include_stop
     shown = ids[:-1] if stopped else ids
     texts = _texts(vocabulary, shown, prompt_ids, skip_special_tokens)
-    found, cut = _cut_at_stop(map(Piece, texts, shown), stop, include_stop)
+    cut = False
+    cuts: dict[int, str] = {}
+    if any(stop):
+        cut = _cut_at_stop(texts, [text for text in stop if text], include_stop, cuts)
     if stopped and not cut:
-        found.append(Piece("", ids[-1]))
-    return found
+        return Pieces([*texts, ""], ids, cuts)
+    return Pieces(texts, ids[: len(texts)], cuts)
 
 
-def text_pieces(vocabulary: Vocabulary, text: str) -> list[Piece]:
+def text_pieces(vocabulary: Vocabulary, text: str) -> Pieces:
     """A text, tokenized whole: the ids are the tokenizer's, the text is the text's own, unchanged."""
     ids, spans = _tokenize(vocabulary, text)
     # Tokens that share a character (its bytes) show it with the last of them; what no token covers goes to the next.
     ends = [min(end, start) for (_, end), (start, _) in pairwise(spans)]
     shown = list(accumulate((*ends, len(text)) if ids else (), max))
-    found = [Piece(text[begin:end], token_id) for begin, end, token_id in zip((0, *shown), shown, ids, strict=False)]
-    return found or ([Piece(text, None)] if text else [])
+    if not ids:
+        return Pieces([text], [None]) if text else Pieces([], [])
+    return Pieces([text[begin:end] for begin, end in pairwise((0, *shown))], ids)
 
 
-def text_deltas(vocabulary: Vocabulary, texts: Sequence[str]) -> list[RawDelta]:
+def text_deltas(vocabulary: Vocabulary, texts: Sequence[str]) -> Deltas:
     """Recorded text deltas with their ids: a token belongs to the delta in which its last character arrives."""
     ids, spans = _tokenize(vocabulary, "".join(texts))
-    deltas = []
+    ends: list[int] = []
     at = arrived = 0
-    for number, text in enumerate(texts):
+    for text in texts:
         arrived += len(text)
-        first = at
-        last = number == len(texts) - 1
-        while at < len(ids) and (last or spans[at][1] <= arrived):
+        while at < len(ids) and spans[at][1] <= arrived:
             at += 1
-        deltas.append(RawDelta(text, tuple(ids[first:at])))
-    return deltas
+        ends.append(at)
+    return Deltas(texts, ids, [*ends[:-1], len(ids)] if ends else [])
 
 
-def chunk(found: Sequence[Piece], chunking: Chunking) -> Iterator[RawDelta]:
+def chunk(found: Sequence[Piece], chunking: Chunking) -> Deltas:
     """Join pieces into deltas. No text and no id is lost or reordered; `recorded` has no pieces to join and raises."""
+    made = Pieces.of(found)
     match chunking.kind:
         case "whole":
-            yield from _groups(found, (len(found),))
+            return _groups(made, (len(made),))
+        case "tokens" if chunking.number == 1 and made.all_tokens:
+            return Deltas(made.texts, made.token_ids)
         case "tokens":
-            yield from _groups(found, _endless(chunking.number))
+            return _groups(made, _endless(chunking.number))
         case "random":
-            yield from _groups(found, _random_sizes(chunking.number))
+            return _groups(made, _random_sizes(chunking.number))
         case "char":
-            yield from _characters(found)
+            return Deltas.of(_characters(made))
         case "holdback":
-            yield from _held_back(found, chunking.number)
+            return Deltas.of(_held_back(made, chunking.number))
         case "recorded":
             raise ValueError("recorded deltas are given, not made")
 
 
-def recut(found: Sequence[Piece], recorded: Sequence[RawDelta]) -> list[RawDelta]:
+def recut(found: Sequence[Piece], recorded: Sequence[RawDelta]) -> Deltas:
     """Deltas that group the pieces as a recording grouped its ids.
 
     The recording's own texts stand where they add up to the same text: they may lag behind their ids, as with stop
     strings. Where they do not (it was decoded otherwise), each delta gets the texts of its ids. Ids that are no pieces
     any more (dropped after a stop string) are left out; pieces the recording does not reach join the last delta.
     """
-    ids = [piece.id for piece in found if piece.id is not None]
-    own = sum(len(delta.ids) for delta in recorded) == len(ids)
-    if own and "".join(delta.text for delta in recorded) == "".join(piece.text for piece in found):
-        return list(recorded)
-    deltas = []
-    at = 0
-    for number, delta in enumerate(recorded):
-        until = len(found) if number == len(recorded) - 1 else min(len(found), at + len(delta.ids))
-        deltas.append(_join(found[at:until]))
-        at = until
-    return deltas
+    made, given = Pieces.of(found), Deltas.of(recorded)
+    if len(given.ids) == len(made.token_ids) and given.text == made.text:
+        return given
+    ends = [min(len(made), end) for end in (range(1, len(given) + 1) if given.ends is None else given.ends)]
+    return _grouped(made, [*ends[:-1], len(made)] if ends else [])
 
 
-def _join(group: Sequence[Piece]) -> RawDelta:
-    return RawDelta("".join(piece.text for piece in group), tuple(piece.id for piece in group if piece.id is not None))
-
-
-def _groups(found: Sequence[Piece], sizes: Iterable[int]) -> Iterator[RawDelta]:
+def _groups(made: Pieces, sizes: Iterable[int]) -> Deltas:
+    ends: list[int] = []
     at = 0
     for size in sizes:
-        if at >= len(found):
-            return
-        yield _join(found[at : at + size])
-        at += size
+        if at >= len(made):
+            break
+        at = min(len(made), at + size)
+        ends.append(at)
+    return _grouped(made, ends)
+
+
+def _grouped(made: Pieces, ends: list[int]) -> Deltas:
+    """Deltas of the pieces up to each end."""
+    texts = ["".join(made.texts[begin:end]) for begin, end in pairwise((0, *ends))]
+    if made.all_tokens:
+        return Deltas(texts, made.token_ids, ends)
+    tokens = [0, *accumulate(token_id is not None for token_id in made.ids)]
+    return Deltas(texts, made.token_ids, [tokens[end] for end in ends])
 
 
 def _endless(size: int) -> Iterator[int]:
@@ -216,65 +220,47 @@ def _held_back(found: Sequence[Piece], behind: int) -> Iterator[RawDelta]:
         held = held[ready:]
 
 
-def _cut_at_stop(found: Iterable[Piece], stop: Sequence[str], include: bool) -> tuple[list[Piece], bool]:
-    """Pieces up to the token that completes the first stop string, their text cut there, and whether one did."""
-    longest = max(map(len, stop), default=0)
-    kept: list[Piece] = []
+def _cut_at_stop(texts: list[str], stop: Sequence[str], include: bool, cuts: dict[int, str]) -> bool:
+    """Keep the texts up to the token that completes the first stop string, cut there; whether one does."""
+    longest = max(map(len, stop))
     tail = ""
-    for piece in found:
-        kept.append(piece)
-        if not piece.text:
+    for number, text in enumerate(texts):
+        if not text:
             continue
-        window = tail + piece.text
-        ends = [(at + len(text), at) for text in stop if (at := _find_new(window, text, len(piece.text))) >= 0]
+        window = tail + text
+        ends = [(at + len(one), at) for one in stop if (at := _find_new(window, one, len(text))) >= 0]
         if ends:
             end, begin = min(ends, key=lambda pair: pair[0])
-            return _shorten(kept, len(window) - (end if include else begin)), True
+            del texts[number + 1 :]
+            _shorten(texts, len(window) - (end if include else begin), cuts)
+            return True
         tail = window[max(0, len(window) - longest + 1) :]
-    return kept, False
+    return False
 
 
 def _find_new(window: str, text: str, new: int) -> int:
     return window.find(text, max(0, len(window) - new + 1 - len(text)))
 
 
-def _shorten(kept: list[Piece], surplus: int) -> list[Piece]:
-    for at in range(len(kept) - 1, -1, -1):
+def _shorten(texts: list[str], surplus: int, cuts: dict[int, str]) -> None:
+    for at in range(len(texts) - 1, -1, -1):
         if surplus <= 0:
-            break
-        cut = min(surplus, len(kept[at].text))
-        rest = len(kept[at].text) - cut
-        kept[at] = Piece(kept[at].text[:rest], kept[at].id, kept[at].text[rest:])
-        surplus -= cut
-    return kept
+            return
+        text = texts[at]
+        rest = max(0, len(text) - surplus)
+        texts[at], cuts[at] = text[:rest], text[rest:]
+        surplus -= len(text) - rest
 
 
-def _texts(vocabulary: Vocabulary, ids: Sequence[int], prompt_ids: Sequence[int] | None, skip: bool) -> Iterator[str]:
+def _texts(vocabulary: Vocabulary, ids: Sequence[int], prompt_ids: Sequence[int] | None, skip: bool) -> list[str]:
     token_text = getattr(vocabulary, "token_text", None)
     if token_text is not None:
-        return map(token_text, ids)
+        return list(map(token_text, ids))
     backend = getattr(vocabulary, "backend", None)
     if backend is not None:
-        return _stream_texts(backend, ids, prompt_ids, skip)
-    return _window_texts(vocabulary, ids, prompt_ids, skip)
-
-
-def _stream_texts(backend: Any, ids: Sequence[int], prompt_ids: Sequence[int] | None, skip: bool) -> Iterator[str]:
-    """`FastIncrementalDetokenizer`: one DecodeStream, primed with the prompt, replaced where it loses its thread."""
-    from tokenizers.decoders import DecodeStream
-
-    stream = DecodeStream(ids=list(prompt_ids or ()), skip_special_tokens=skip)
-    for token_id in ids:
-        try:
-            text = stream.step(backend, token_id)
-        except (OverflowError, TypeError):
-            text = None
-        except Exception as error:
-            if not str(error).startswith("Invalid prefix encountered"):
-                raise
-            stream = DecodeStream(skip_special_tokens=skip)
-            text = stream.step(backend, token_id)
-        yield text or ""
+        detokenizer = getattr(vocabulary, "detokenizer", None) or Detokenizer(backend)
+        return detokenizer.texts(ids, prompt_ids, skip_special_tokens=skip)
+    return list(_window_texts(vocabulary, ids, prompt_ids, skip))
 
 
 def _window_texts(

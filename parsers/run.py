@@ -8,7 +8,7 @@ from typing import Any
 
 from . import build
 from .base import ParserModel, ParserRaisedError, ParserUnsupportedError, Vocabulary
-from .feed import Chunking, Piece, RawDelta, chunk, parse_chunking, recut, text_deltas, text_pieces
+from .feed import Chunking, Deltas, Piece, Pieces, chunk, parse_chunking, recut, text_deltas, text_pieces
 from .feed import pieces as decode
 from .target import Target
 
@@ -78,52 +78,55 @@ class Output:
         stop: Sequence[str] = (),
         skip_special_tokens: bool | None = None,
     ) -> None:
-        recorded = None if deltas is None else [RawDelta(own or "", tuple(its or ())) for own, its in deltas]
-        if recorded and ids is None and made is None and text is None and any(delta.ids for delta in recorded):
-            ids = [token_id for delta in recorded for token_id in delta.ids]
+        recorded = None if deltas is None else _recorded(deltas)
+        if recorded and ids is None and made is None and text is None and recorded.ids:
+            ids = recorded.ids
         if recorded and ids is not None and text is not None and not hasattr(vocabulary, "token_text"):
-            made = made or [*_as_given(recorded)]
+            made = made or _as_given(recorded)
         self.prompt_ids = prompt_ids
         self._vocabulary = vocabulary
         self._ids = ids
-        self._text = text if text is not None else "".join(delta.text for delta in recorded or ())
+        self._text = text if text is not None else recorded.text if recorded is not None else ""
         self._deltas = recorded
         self._stop_ids = stop_ids
         self._stop = tuple(text for text in stop if text)
         self._skip = skip_special_tokens is not False
-        self._made: dict[bool, list[Piece]] = {}
-        self._recorded: dict[bool, list[RawDelta]] = {}
+        self._made: dict[bool, Pieces] = {}
+        self._recorded: dict[bool, Deltas] = {}
+        self._chunked: dict[tuple[bool, Chunking], Deltas] = {}
         if made is not None:
-            self._made = {True: list(made), False: list(made)}
+            self._made = dict.fromkeys((True, False), Pieces.of(made))
 
-    def pieces(self, skip: bool | None = None) -> list[Piece]:
+    def pieces(self, skip: bool | None = None) -> Pieces:
         """The output's pieces under a parser that sets `skip_special_tokens` to `skip`; None: the parser leaves it."""
         decided = self._skip if skip is None else skip
         if decided not in self._made:
             self._made[decided] = self._make(decided)
         return self._made[decided]
 
-    def deltas(self, chunking: Chunking, skip: bool | None = None) -> Sequence[RawDelta]:
+    def deltas(self, chunking: Chunking, skip: bool | None = None) -> Deltas:
         """The deltas of one chunking. `recorded` of an output that was recorded without deltas is one a token."""
+        decided = self._skip if skip is None else skip
         found = self.pieces(skip)
         if chunking.kind == "recorded":
             if self._deltas is not None:
-                return self._as_recorded(self._skip if skip is None else skip, found)
+                return self._as_recorded(decided, found)
             chunking = TOKEN
         if self._stop and chunking == TOKEN:
             chunking = Chunking("holdback", max(map(len, self._stop)) - 1)
-        return list(chunk(found, chunking))
+        if (decided, chunking) not in self._chunked:
+            self._chunked[decided, chunking] = chunk(found, chunking)
+        return self._chunked[decided, chunking]
 
-    def _as_recorded(self, decided: bool, found: list[Piece]) -> list[RawDelta]:
+    def _as_recorded(self, decided: bool, found: Pieces) -> Deltas:
         if decided not in self._recorded:
-            recorded = self._deltas or ()
-            known = any(delta.ids for delta in recorded)
+            recorded = self._deltas or Deltas([], [])
             self._recorded[decided] = (
-                recut(found, recorded) if known else text_deltas(self._vocabulary, [delta.text for delta in recorded])
+                recut(found, recorded) if recorded.ids else text_deltas(self._vocabulary, recorded.texts)
             )
         return self._recorded[decided]
 
-    def _make(self, skip: bool) -> list[Piece]:
+    def _make(self, skip: bool) -> Pieces:
         if self._ids is None:
             return text_pieces(self._vocabulary, self._text)
         return decode(
@@ -192,8 +195,7 @@ def run_parser(
             if chunking is not None:
                 return _streamed(model, given, chunking)
             found = given.pieces(model.skip_special_tokens)
-            fed = "".join(piece.text for piece in found)
-            ids = [piece.id for piece in found if piece.id is not None]
+            fed, ids = found.text, found.token_ids
             model.begin(given.prompt_ids, streaming=False)
             split = model.split(fed, ids)
             tokens = model.count_reasoning_tokens(ids)
@@ -213,25 +215,24 @@ def run_parser(
 def _streamed(model: ParserModel, output: Output, chunking: Chunking) -> ModeResult:
     deltas = output.deltas(chunking, model.skip_special_tokens)
     model.begin(output.prompt_ids, streaming=True)
-    reasoning: list[str] = []
-    content: list[str] = []
-    for number, delta in enumerate(deltas, 1):
-        message = model.feed(delta.text, delta.ids, finished=number == len(deltas))
-        if message is None:
-            continue
-        if message.reasoning is not None:
-            reasoning.append(message.reasoning)
-        if message.content is not None:
-            content.append(message.content)
-    return ModeResult(str(chunking), _whole(reasoning), _whole(content), len(deltas))
+    split = model.stream(deltas)
+    return ModeResult(str(chunking), split.reasoning, split.content, len(deltas))
 
 
-def _whole(texts: list[str]) -> str | None:
-    return "".join(texts) if texts else None
+def _recorded(given: Sequence[tuple[str | None, Sequence[int] | None]]) -> Deltas:
+    if isinstance(given, Deltas):
+        return given
+    return Deltas.of((text or "", ids or ()) for text, ids in given)
 
 
-def _as_given(recorded: Sequence[RawDelta]) -> Iterator[Piece]:
+def _as_given(recorded: Deltas) -> Pieces:
     """Pieces of deltas whose texts stand: of a delta's ids the last shows its text."""
+    if recorded.ends is None:
+        return Pieces(recorded.texts, recorded.ids)
+    return Pieces.of(_shown_by_the_last(recorded))
+
+
+def _shown_by_the_last(recorded: Deltas) -> Iterator[Piece]:
     for delta in recorded:
         yield from (Piece("", token_id) for token_id in delta.ids[:-1])
         if delta.text or delta.ids:

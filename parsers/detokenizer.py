@@ -1,0 +1,186 @@
+"""Token ids to texts, one for each id, as vLLM's detokenizer streams them; by table wherever that is the same.
+
+vLLM steps a `tokenizers.decoders.DecodeStream` (v1/engine/detokenizer.py `FastIncrementalDetokenizer`, 0.33.0 and
+0.32.0), which decodes a window of ids anew for each. With the decoders known here the text that an id adds does not
+depend on what stands before it, as long as every token is whole characters: then a look-up gives it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+_REPLACEMENT = "�"
+_TAIL = 8
+"""Prompt ids that are decoded to see that a stream primed with the prompt is under way."""
+_PER_TOKEN = frozenset(("Replace", "ByteFallback"))
+"""Decoders that turn one token at a time into text (byte-fallback tokens aside, which are never looked up)."""
+
+
+class Detokenizer:
+    """The texts of one tokenizer's ids.
+
+    Args:
+        backend: a `tokenizers.Tokenizer`.
+    """
+
+    def __init__(self, backend: Any) -> None:
+        self._backend = backend
+        self._tables: dict[bool, _Table] = {}
+
+    def texts(self, ids: Sequence[int], prompt_ids: Sequence[int] | None, *, skip_special_tokens: bool) -> list[str]:
+        """What each id adds to the text; empty where bytes of an unfinished character are held back.
+
+        Args:
+            ids: the generated ids.
+            prompt_ids: the prompt's ids, which the stream is primed with.
+            skip_special_tokens: leave special tokens out.
+        """
+        prompt = list(prompt_ids or ())
+        if not self._adds_up:
+            found = [""] * len(ids)
+            _Stream(self._backend, prompt, skip_special_tokens).fill(found, ids, 0, None)
+            return found
+        table = self._table(skip_special_tokens)
+        found = list(map(table.__getitem__, ids))
+        at = 0
+        if not self._is_primed(prompt, skip_special_tokens):
+            at = _Stream(self._backend, prompt, skip_special_tokens).fill(found, ids, 0, table)
+        if table.parts.isdisjoint(ids):
+            return found
+        for place in [place for place, token_id in enumerate(ids) if token_id in table.parts]:
+            if place >= at:
+                # A stream stands behind any whole token as one that is primed with that token alone.
+                last = next((n for n in range(place - 1, -1, -1) if found[n]), None)
+                stream = _Stream(self._backend, prompt if last is None else [ids[last]], skip_special_tokens)
+                at = stream.fill(found, ids, place, table)
+        return found
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
+        """All ids at once, as the tokenizer decodes them."""
+        if self._decodes_bytes:
+            table = self._table(skip_special_tokens)
+            found = list(map(table.__getitem__, ids))
+            if table.parts.isdisjoint(ids):
+                return "".join(found)
+        text: str = self._backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
+        return text
+
+    def _table(self, skip: bool) -> _Table:
+        if skip not in self._tables:
+            self._tables[skip] = _Table(self._backend, self._reference, skip)
+        return self._tables[skip]
+
+    @cached_property
+    def _decoder(self) -> Mapping[str, Any]:
+        decoder = self._backend.decoder
+        return {} if decoder is None else dict(json.loads(decoder.__getstate__()))
+
+    @property
+    def _decodes_bytes(self) -> bool:
+        return self._decoder.get("type") == "ByteLevel"
+
+    @cached_property
+    def _adds_up(self) -> bool:
+        """Whether a token of whole characters adds the same text behind whatever has shown some text before it."""
+        return self._decodes_bytes or (_keeps_tokens_apart(self._decoder) and bool(self._reference))
+
+    @cached_property
+    def _reference(self) -> list[int]:
+        """An id to decode others behind, where a decoder treats the first token of a text as no other."""
+        if self._decodes_bytes:
+            return []
+        for letter in "aetn":
+            token_id = self._backend.token_to_id(letter)
+            if token_id is not None and self._backend.decode([token_id], skip_special_tokens=False) == letter:
+                return [token_id]
+        return []
+
+    def _is_primed(self, prompt: list[int], skip: bool) -> bool:
+        tail: str = self._backend.decode(prompt[-_TAIL:], skip_special_tokens=skip) if prompt else ""
+        return bool(tail) and not tail.endswith(_REPLACEMENT)
+
+
+class _Table(dict[int, str]):
+    """Text by id, filled as ids are asked for. `parts`: the ids among them that may be parts of a character."""
+
+    def __init__(self, backend: Any, reference: list[int], skip: bool) -> None:
+        super().__init__()
+        self._backend = backend
+        self._reference = reference
+        self._skip = skip
+        self._before = len(backend.decode(reference, skip_special_tokens=skip)) if reference else 0
+        self.parts: set[int] = set()
+
+    def __missing__(self, token_id: int) -> str:
+        try:
+            text = self._backend.decode([*self._reference, token_id], skip_special_tokens=self._skip)[self._before :]
+        except (OverflowError, TypeError):  # no id at all; the stream knows what becomes of it
+            text = _REPLACEMENT
+        if _REPLACEMENT in text or self._is_byte(token_id):
+            self.parts.add(token_id)
+            text = ""
+        self[token_id] = text
+        return text
+
+    def _is_byte(self, token_id: int) -> bool:
+        if not self._reference:
+            return False
+        token: str | None = self._backend.id_to_token(token_id)
+        return token is not None and len(token) == 6 and token.startswith("<0x") and token.endswith(">")
+
+
+class _Stream:
+    """A `DecodeStream`, replaced where it loses its thread as vLLM replaces it."""
+
+    def __init__(self, backend: Any, prompt: list[int], skip: bool) -> None:
+        from tokenizers.decoders import DecodeStream
+
+        self._make = DecodeStream
+        self._backend = backend
+        self._skip = skip
+        self._stream = DecodeStream(ids=prompt, skip_special_tokens=skip)
+
+    def fill(self, found: list[str], ids: Sequence[int], at: int, table: _Table | None) -> int:
+        """Step through `ids` from `at`, noting each one's text, and return where the table can go on."""
+        whole = False
+        for number in range(at, len(ids)):
+            if whole and table is not None and table[ids[number]]:
+                return number
+            text = self._step(ids[number])
+            found[number] = text or ""
+            whole = bool(text) or (whole and table is not None and ids[number] not in table.parts)
+        return len(ids)
+
+    def _step(self, token_id: int) -> str | None:
+        try:
+            text: str | None = self._stream.step(self._backend, token_id)
+        except (OverflowError, TypeError):
+            return None
+        except Exception as error:
+            if not str(error).startswith("Invalid prefix encountered"):
+                raise
+            self._stream = self._make(skip_special_tokens=self._skip)
+            text = self._stream.step(self._backend, token_id)
+        return text
+
+
+def _keeps_tokens_apart(decoder: Mapping[str, Any]) -> bool:
+    """Whether it only spells each token and takes at most a blank off the front, as SentencePiece-style ones do."""
+    kind = decoder.get("type")
+    if kind == "Metaspace":
+        return True
+    if kind != "Sequence":
+        return False
+    parts = list(decoder["decoders"])
+    if parts and parts[-1]["type"] == "Strip":
+        strip = parts.pop()
+        if strip["start"] > 1 or strip["stop"] or strip["content"] != " ":
+            return False
+    if parts and parts[-1]["type"] == "Fuse":
+        parts.pop()
+    return all(
+        part["type"] in _PER_TOKEN and (part["type"] != "Replace" or "String" in part["pattern"]) for part in parts
+    )
