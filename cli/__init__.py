@@ -10,7 +10,7 @@ import typer
 
 from .. import __version__
 from ..errors import ReasonctlError
-from . import audit, explain, lab, parsers, record, render, replay, rules, validate_config
+from . import audit, explain, lab, parsers, record, render, replay, rules, validate_config, vllm
 
 app = typer.Typer(
     name="reasonctl",
@@ -42,6 +42,7 @@ app.command("replay")(replay.replay)
 app.command("record")(record.record)
 app.command("validate-config")(validate_config.validate_config)
 app.add_typer(lab.app, name="lab")
+app.add_typer(vllm.app, name="vllm")
 app.command("parsers")(parsers.parsers)
 app.command("rules")(rules.rules)
 app.command("explain")(explain.explain)

@@ -6,12 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .. import build
-from ..base import Delta, ParserModel, ParserRaisedError, Split, Vocabulary
+from ..base import Delta, ParserModel, ParserRaisedError, Split, Sums, Vocabulary
+from ..columns import Deltas
 from ..target import Target
 
 
 def model_answer(case: Mapping[str, Any], vocabulary: Vocabulary, target: Target) -> dict[str, Any]:
-    """What the built-in models answer to a case, in the shape of what vLLM answers (see `cases`)."""
+    """What the built-in models answer to a case, in the shape of what vLLM answers.
+
+    Each stream is fed delta by delta, and once more all at once (`ParserModel.stream`): where that gives another sum or
+    another exception, the stream has an `at_once` with it, which no answer of vLLM has.
+    """
     request_kwargs = case["request_kwargs"] or {}
     prompt_ids = case["prompt_ids"]
     answer: dict[str, Any] = {}
@@ -54,5 +59,23 @@ def model_answer(case: Mapping[str, Any], vocabulary: Vocabulary, target: Target
                 stream["deltas"].append(None if delta is None else [delta.reasoning, delta.content])
             stream["tokens"] = built.count_reasoning_tokens(case["ids"])
 
-        answer["streams"].append(attempt(stream, streamed))
+        def at_once(stream: dict[str, Any] = stream, deltas: list[Any] = deltas) -> None:
+            split = model(streaming=True).stream(Deltas.of((text, ids) for text, ids in deltas))
+            sums = _sums(stream["deltas"])
+            if split != sums:
+                stream["at_once"] = [split.reasoning, split.content]
+
+        attempt(stream, streamed)
+        if "error" not in stream:
+            attempt(stream, at_once)
+        elif (raised := attempt({}, at_once).get("error")) != stream["error"]:
+            stream["at_once"] = raised
+        answer["streams"].append(stream)
     return answer
+
+
+def _sums(deltas: list[list[str | None] | None]) -> Split:
+    sums = Sums()
+    for delta in deltas:
+        sums.add(None if delta is None else Delta(*delta))
+    return sums.split()

@@ -192,7 +192,7 @@ class _Maker:
             stop_ids = frozenset(ids[-1:])
         elif ending == "stop string":
             stop = self._stop_strings(vocabulary.decode(ids, skip_special_tokens=not shown))
-        return decode(
+        made = decode(
             vocabulary,
             ids,
             prompt_ids=prompt,
@@ -201,7 +201,8 @@ class _Maker:
             stop=stop,
             # Text on a stop token is what `include_stop_str_in_output` gives.
             include_stop=ending == "stop token" and rng.random() < 0.1,
-        ), stop
+        )
+        return list(made), stop
 
     def _stop_strings(self, text: str) -> tuple[str, ...]:
         """One or two, mostly one that the text holds, in its later half."""
