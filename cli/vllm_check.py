@@ -22,9 +22,7 @@ if TYPE_CHECKING:
 def check(
     vllm: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ENGINE", help="A real vLLM; repeatable. Default: the installed ones."
-        ),
+        typer.Option(metavar="ENGINE", help="A real vLLM; repeatable. Default: the installed ones."),
     ] = None,
     cases: Annotated[int, typer.Option(metavar="N", min=1, help="Cases a parser.")] = 200,
     seed: Annotated[int, typer.Option(metavar="S", help="Of the generated cases.")] = 0,
@@ -297,8 +295,6 @@ def _flat(answer: Mapping[str, Any]) -> dict[str, str]:
     for stream in answer["streams"]:
         for number, delta in enumerate(stream["deltas"], 1):
             flat[f"delta {number}"] = _message(delta)
-                "nothing" if delta is None else f"reasoning {_plain(delta[0])}, content {_plain(delta[1])}"
-            )
         flat |= {f"streamed: {key}": _plain(value) for key, value in stream.items() if key != "deltas"}
     return flat
 
