@@ -11,7 +11,7 @@ from typing import Any
 from .table import ROWS
 
 _WORDS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
-_HARD_CODED = ("hunyuan_a13b",)
+HARD_CODED = ("hunyuan_a13b",)
 """Parsers that compare fixed ids of one model's vocabulary: no other tokenizer can stand in for it."""
 
 
@@ -104,7 +104,7 @@ def table_markers() -> frozenset[str]:
     return frozenset(
         marker
         for name, row in ROWS.items()
-        if name not in _HARD_CODED
+        if name not in HARD_CODED
         for group in (
             row.start,
             row.end,

@@ -44,6 +44,8 @@ class ParserRun:
     """The message of the first exception."""
     text: str = ""
     """The raw output as this parser was fed it: what reasoning, content and markers have to add up to."""
+    lost: str | None = None
+    """Why there is no result: the process that should have made it crashed, or ran out of time."""
 
 
 class Output:

@@ -1,0 +1,107 @@
+"""Who runs parsers: the built-in models, or a real vLLM in another interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from . import build
+from .base import ParserRaisedError, ParserUnsupportedError, Vocabulary
+from .feed import Chunking
+from .run import Output, ParserRun, run_parser
+from .table import names
+from .target import BUILTIN_ENGINE, Target
+
+
+class ParserEngine(Protocol):
+    """Runs parsers of one version. `close` ends what it started."""
+
+    @property
+    def described(self) -> Mapping[str, str]:
+        """`engine` of `reasonctl.report/1`."""
+
+    @property
+    def target(self) -> Target | None:
+        """The vLLM version it is; None where it can be any."""
+
+    def names(self) -> tuple[str, ...]:
+        """The parsers it knows."""
+
+    def run(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        kwargs: Mapping[str, Any] | None,
+        output: Output,
+        *,
+        chunkings: Sequence[Chunking],
+        request_kwargs: Mapping[str, Any] | None = None,
+    ) -> ParserRun:
+        """Put an output to a parser (see `run_parser`). A crash or a hang is told by `ParserRun.lost`, never raised."""
+
+    def refusal(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        kwargs: Mapping[str, Any] | None,
+        request_kwargs: Mapping[str, Any] | None = None,
+    ) -> str | None:
+        """What the parser's constructor raises for this tokenizer and these kwargs; None where it raises nothing."""
+
+    def close(self) -> None:
+        """End whatever was started."""
+
+
+class BuiltinEngine:
+    """The parser models of this package.
+
+    Args:
+        judged_as: the server whose parsers they are models of.
+    """
+
+    described: Mapping[str, str] = BUILTIN_ENGINE
+    target: Target | None = None
+
+    def __init__(self, judged_as: Target) -> None:
+        self.judged_as = judged_as
+
+    def names(self) -> tuple[str, ...]:
+        return names(self.judged_as)
+
+    def run(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        kwargs: Mapping[str, Any] | None,
+        output: Output,
+        *,
+        chunkings: Sequence[Chunking],
+        request_kwargs: Mapping[str, Any] | None = None,
+    ) -> ParserRun:
+        return run_parser(
+            name,
+            vocabulary,
+            kwargs,
+            output,
+            chunkings=chunkings,
+            request_kwargs=request_kwargs,
+            target=self.judged_as,
+        )
+
+    def refusal(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        kwargs: Mapping[str, Any] | None,
+        request_kwargs: Mapping[str, Any] | None = None,
+    ) -> str | None:
+        try:
+            build(name, vocabulary, kwargs, request_kwargs=request_kwargs, target=self.judged_as)
+        except ParserRaisedError as error:
+            return str(error)
+        except ParserUnsupportedError:
+            return None
+        return None
+
+    def close(self) -> None:
+        """Nothing is open."""
