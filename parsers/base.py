@@ -87,8 +87,8 @@ class Sums:
 class ParserModel(ABC):
     """A model of one vLLM reasoning parser, for one request. Holds no class state; costs O(1) a token; never rescans.
 
-    Call `begin` once, then either `split` once, or `feed` for every delta, or `stream` with all of them. It stands for vLLM's `DelegatingParser`
-    (vllm/parser/abstract_parser.py, 0.33.0) with this reasoning parser and no tool parser.
+    Call `begin` once, then either `split` once, or `feed` for every delta, or `stream` with all of them. It stands for
+    vLLM's `DelegatingParser` (vllm/parser/abstract_parser.py, 0.33.0) with this reasoning parser and no tool parser.
     """
 
     skip_special_tokens: bool | None = None

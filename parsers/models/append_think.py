@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..base import Delta, Split, Vocabulary
+from ..base import Delta, Split, Sums, Vocabulary
+from ..columns import Deltas
 from .delegating import LegacyModel
 
 START = "<think>"
@@ -39,6 +40,16 @@ class AppendThinkModel(LegacyModel):
         delta = Delta(content=START + text if self._fresh else text)
         self._fresh = self._fresh and not ids
         return delta
+
+    def stream(self, deltas: Deltas) -> Split:
+        sums = Sums()
+        at, last = 0, len(deltas)
+        while at < last and self._fresh and not self._ended:
+            sums.add(self.feed(*deltas[at], finished=at == last - 1))
+            at += 1
+        if at < last:
+            sums.add(Delta(content=deltas.between(at, last)))
+        return sums.split()
 
     def _ends(self, ids: Sequence[int]) -> bool:
         found = self._last_marker_is_end(ids)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
-from ..base import Delta, ParserModel
+from ..base import Delta, ParserModel, Split, Sums
+from ..columns import Deltas
 
 
 class LegacyModel(ParserModel):
@@ -15,6 +16,10 @@ class LegacyModel(ParserModel):
     is content as it stands, markers included. A prompt that reads as ended starts in the second phase; without a prompt
     nothing is read (vllm/parser/abstract_parser.py, `parse_delta`, 0.32.0 and 0.33.0 alike).
     """
+
+    _watched: Set[int] | None = None
+    """The ids a delta must hold for the parser to do anything but file its text as it files any text; None: no such
+    thing can be said."""
 
     def __init__(self) -> None:
         self._ended = False
@@ -28,6 +33,21 @@ class LegacyModel(ParserModel):
         delta = self._classify(text, ids)
         self._ended = self._ends(ids)
         return delta
+
+    def stream(self, deltas: Deltas) -> Split:
+        sums = Sums()
+        at, last = 0, len(deltas)
+        watched = iter(range(last) if self._watched is None else deltas.holding(self._watched))
+        while at < last and not self._ended:
+            alone = next(watched, last)
+            if alone > at:
+                sums.add(self._classify(deltas.between(at, alone), ()))
+            if alone < last:
+                sums.add(self.feed(*deltas[alone], finished=alone == last - 1))
+            at = alone + 1
+        if at < last:
+            sums.add(self.feed(deltas.between(at, last), (), finished=True))
+        return sums.split()
 
     @abstractmethod
     def _classify(self, text: str, ids: Sequence[int]) -> Delta | None:

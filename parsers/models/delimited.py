@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from ..base import Delta, ParserRaisedError, Split, Vocabulary
@@ -40,6 +40,7 @@ class DelimitedModel(LegacyModel):
     def __init__(self, delimiters: Delimiters, *, turn_id: int | None = None) -> None:
         super().__init__()
         self._marks = delimiters
+        self._watched = {delimiters.start_id, delimiters.end_id}
         self._turn_id = turn_id
         self._opened = False
 
@@ -60,15 +61,13 @@ class DelimitedModel(LegacyModel):
 
     def count_reasoning_tokens(self, ids: Sequence[int]) -> int:
         """Tokens inside blocks that these ids open themselves; a nested block counts once, a stray end is ignored."""
-        count = depth = 0
-        for token_id in ids:
-            if token_id == self._marks.start_id:
-                depth += 1
-            elif token_id == self._marks.end_id:
-                depth = max(0, depth - 1)
-            elif depth:
-                count += 1
-        return count
+        count = depth = opened = 0
+        for at in places(ids, {self._marks.start_id, self._marks.end_id}):
+            if depth:
+                count += at - opened
+            depth = depth + 1 if ids[at] == self._marks.start_id else max(0, depth - 1)
+            opened = at + 1
+        return count + (len(ids) - opened if depth else 0)
 
     def _classify(self, text: str, ids: Sequence[int]) -> Delta | None:
         marks = self._marks
@@ -117,7 +116,7 @@ class ErnieModel(DelimitedModel):
 
     def __init__(self, delimiters: Delimiters, response_ids: frozenset[int]) -> None:
         super().__init__(delimiters)
-        self._lone = response_ids | {delimiters.start_id, delimiters.end_id}
+        self._watched = self._lone = response_ids | {delimiters.start_id, delimiters.end_id}
 
     def split(self, text: str, ids: Sequence[int]) -> Split:
         found = super().split(text, ids)
@@ -152,6 +151,7 @@ class Step3Model(LegacyModel):
     def __init__(self, end_id: int) -> None:
         super().__init__()
         self._end_id = end_id
+        self._watched = {end_id}
 
     def is_reasoning_end(self, ids: Sequence[int]) -> bool:
         return self._end_id in ids
@@ -185,4 +185,11 @@ def cut_at(text: str, end: str, *, after: str | None = None) -> Delta:
 
 def index_or_length(ids: Sequence[int], token_id: int, first: int = 0) -> int:
     """Where `token_id` stands in `ids` from `first` on, or how many ids there are."""
-    return next((at for at in range(first, len(ids)) if ids[at] == token_id), len(ids))
+    return ids.index(token_id, first) if token_id in ids[first:] else len(ids)
+
+
+def places(ids: Sequence[int], wanted: Set[int]) -> list[int]:
+    """Where any of these ids stands."""
+    if wanted.isdisjoint(ids):
+        return []
+    return [at for at, token_id in enumerate(ids) if token_id in wanted]
