@@ -98,6 +98,8 @@ def _one(page: Page, row: ParserRow) -> None:
 
 def _details(row: ParserRow) -> Iterator[tuple[str, str | Text]]:
     """Everything the row knows, in words; what it does not have is left out."""
+    from ..parsers.versions import history
+
     yield "start markers", _list(row.start) or "none"
     yield "end markers", _list(row.end) or "none"
     for kwarg in row.kwargs:
@@ -125,7 +127,7 @@ def _details(row: ParserRow) -> Iterator[tuple[str, str | Text]]:
     yield "any delta size alike", _yes(row.chunk_invariant)
     yield "paired with", ", ".join(row.architectures) or "no model by documentation or recipes"
     yield "built-in model", "yes" if row.modelled else "not yet"
-    for quirk in row.quirks:
+    for quirk in (*row.quirks, *history(row.name)):
         yield "note", quirk
     for source in row.sources:
         yield "source", source

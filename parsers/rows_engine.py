@@ -93,10 +93,7 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
             "lfm2.5",
         ),
         turn_boundaries=_CHATML,
-        quirks=(
-            "the kwarg thinking is ignored",
-            "in the engine since 0.24",
-        ),
+        quirks=("the kwarg thinking is ignored",),
     ),
     _engine(
         "mimo",
@@ -104,7 +101,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         "mimo",
         ("mimo_v2", "mimo-v2"),
         turn_boundaries=_CHATML,
-        quirks=("an adapter of its own since 0.32",),
     ),
     _engine(
         "nemotron_v3",
@@ -139,7 +135,7 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         kwargs=(),
         truncation="reasoning, whatever the kwargs say",
         turn_boundaries=_CHATML,
-        quirks=("always on: the template has no switch", "in the engine since 0.32"),
+        quirks=("always on: the template has no switch",),
     ),
     _engine(
         "minicpmv",
@@ -231,7 +227,7 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
                 "0.20",
                 ("deepseek_v4", "deepseek-v4"),
                 ("<｜DSML｜tool_calls>", "<｜DSML｜toolcalls>", "<｜DSML｜tool>"),
-                ("thinking is on by default since 0.28, off before",),
+                (),
             ),
             (
                 "deepseek_v41",
@@ -255,10 +251,11 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         tool_markers=("<|tool_call>",),
         stripped=("thought\n",),
         reads_prompt_full=False,
-        modelled=False,
         quirks=(
             "strips the label thought and its newline",
             "reads an open prompt when streaming only; full mode looks for the end marker or the label",
+            "off, which is the default: a stream behind a prompt without markers passes everything on, markers included",
+            "a streamed delta that ends in the middle of the label is lost with the answer in it",
         ),
     ),
     _engine(
@@ -282,8 +279,10 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         ),
         needs_start_in_output=True,
         reads_prompt_full=False,
-        modelled=False,
-        quirks=("blocks carry their own headers and may repeat in any order",),
+        quirks=(
+            "blocks carry their own headers and may repeat in any order",
+            "streamed, everything behind the first text header is content, the markers too",
+        ),
     ),
     _engine(
         "mistral",
@@ -298,8 +297,10 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         demanded_tokens=("[TOOL_CALLS]",),
         needs_start_in_output=True,
         reads_prompt_full=False,
-        modelled=False,
-        quirks=("markers follow the tokenizer: [THINK] tokens, <think> texts or none", "in the engine since 0.27"),
+        quirks=(
+            "markers follow the tokenizer: [THINK] tokens, <think> texts (mistral-common's own of version 11) or none",
+            "with mistral-common's own tokenizer of version 11 or later the request keeps its skip_special_tokens",
+        ),
     ),
     _engine(
         "plamo3",
@@ -311,6 +312,5 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         tool_markers=("<|plamo:begin_tool_requests:plamo|>",),
         prompt_rule="its markers are several tokens each and are looked for as token runs, over the whole prompt",
         stripped=("<|plamo:tag|>",),
-        modelled=False,
     ),
 )

@@ -12,6 +12,9 @@ from functools import partial
 from typing import Any
 
 from ..base import ParserRaisedError, Vocabulary
+from ..target import Target
+from ..versions import Change, applies
+from . import engine_formats as formats
 from . import engine_grammar as grammars
 from .engine_calls import kimi_name
 from .engine_grammar import Grammar
@@ -25,7 +28,7 @@ class Dialect:
 
     Attributes:
         grammar: the format, with thinking on or off.
-        grammar_0_32: the format in vLLM 0.32.0, where that differs.
+        grammar_before: the format before `Change.CALL_REPAIRS`, where that differs.
         thinks: reads from the chat-template kwargs and the tokenizer whether thinking is on.
         trims_reasoning: white space at the end of reasoning is dropped.
         off_is_content: with thinking off, a whole output is content as it stands.
@@ -40,8 +43,8 @@ class Dialect:
     """
 
     grammar: Callable[[bool], Grammar]
-    thinks: Callable[[Kwargs, Vocabulary], bool]
-    grammar_0_32: Callable[[bool], Grammar] | None = None
+    thinks: Callable[[Kwargs, Vocabulary, Target], bool]
+    grammar_before: Callable[[bool], Grammar] | None = None
     trims_reasoning: bool = True
     off_is_content: bool = True
     off_hides_reasoning: bool = False
@@ -52,11 +55,11 @@ class Dialect:
     call_name: Callable[[str], str] | None = str
 
 
-def _always(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
+def _always(kwargs: Kwargs, vocabulary: Vocabulary, target: Target) -> bool:
     return True
 
 
-def _by_enable_thinking(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
+def _by_enable_thinking(kwargs: Kwargs, vocabulary: Vocabulary, target: Target) -> bool:
     """On unless `enable_thinking` is there and false or null. vLLM caches its grammar by the value itself."""
     value = kwargs.get("enable_thinking", True)
     try:
@@ -66,22 +69,22 @@ def _by_enable_thinking(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
     return bool(value)
 
 
-def _by_enable_thinking_unheeded(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
+def _by_enable_thinking_unheeded(kwargs: Kwargs, vocabulary: Vocabulary, target: Target) -> bool:
     """Always on, but the value is looked at."""
-    _by_enable_thinking(kwargs, vocabulary)
+    _by_enable_thinking(kwargs, vocabulary, target)
     return True
 
 
-def _by_either(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
+def _by_either(kwargs: Kwargs, vocabulary: Vocabulary, target: Target) -> bool:
     """On unless `thinking` or `enable_thinking` is given and neither is true."""
     thinking, enable_thinking = kwargs.get("thinking"), kwargs.get("enable_thinking")
     return (thinking is None and enable_thinking is None) or bool(thinking) or bool(enable_thinking)
 
 
-def _by_either_unless_glm_5_3(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
+def _by_either_unless_glm_5_3(kwargs: Kwargs, vocabulary: Vocabulary, target: Target) -> bool:
     """As `_by_either`, but GLM-5.3, known by its template, has no switch and always thinks."""
     off = kwargs.get("thinking") is False or kwargs.get("enable_thinking") is False
-    return (off and _is_glm_5_3(vocabulary.chat_template)) or _by_either(kwargs, vocabulary)
+    return (off and _is_glm_5_3(vocabulary.chat_template)) or _by_either(kwargs, vocabulary, target)
 
 
 def _is_glm_5_3(template: object) -> bool:
@@ -89,14 +92,19 @@ def _is_glm_5_3(template: object) -> bool:
     return isinstance(template, str) and all(sign in template for sign in signs) and "enable_thinking" not in template
 
 
-def _by_either_or_effort(kwargs: Kwargs, vocabulary: Vocabulary) -> bool:
-    """On without either key, or with a true one; never with `reasoning_effort` none."""
+def _by_either_or_effort(kwargs: Kwargs, vocabulary: Vocabulary, target: Target) -> bool:
+    """On with a true key, or without either where that means on; never with `reasoning_effort` none."""
     given = "thinking" in kwargs or "enable_thinking" in kwargs
-    on = bool(kwargs.get("thinking") or kwargs.get("enable_thinking")) if given else True
+    on = bool(kwargs.get("thinking") or kwargs.get("enable_thinking")) if given else applies(Change.V4_ON, target)
     return on and kwargs.get("reasoning_effort") != "none"
 
 
-_QWEN = Dialect(grammars.qwen, _by_enable_thinking, grammar_0_32=partial(grammars.qwen, before_0_33=True))
+def _by_enable_thinking_off(kwargs: Kwargs, vocabulary: Vocabulary, target: Target) -> bool:
+    """As `_by_enable_thinking`, but its absence means off."""
+    return _by_enable_thinking({"enable_thinking": kwargs.get("enable_thinking", False)}, vocabulary, target)
+
+
+_QWEN = Dialect(grammars.qwen, _by_enable_thinking, grammar_before=partial(grammars.qwen, before_0_33=True))
 _SEED_TURNS = frozenset(("<seed:bos>", "<seed:eos>"))
 _GLM = Dialect(grammars.glm, _by_either_unless_glm_5_3, call_name=None)
 DIALECTS: Mapping[str, Dialect] = {
@@ -108,7 +116,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "minicpmv": Dialect(
         grammars.minicpmv,
         _by_enable_thinking,
-        grammar_0_32=partial(grammars.minicpmv, before_0_33=True),
+        grammar_before=partial(grammars.minicpmv, before_0_33=True),
         trims_reasoning=False,
         off_is_content=False,
         off_hides_reasoning=True,
@@ -117,7 +125,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "seed_oss": Dialect(
         partial(grammars.qwen, prefix="seed:", turns=_SEED_TURNS),
         _by_enable_thinking,
-        grammar_0_32=partial(grammars.qwen, prefix="seed:", turns=_SEED_TURNS, before_0_33=True),
+        grammar_before=partial(grammars.qwen, prefix="seed:", turns=_SEED_TURNS, before_0_33=True),
         trims_reasoning=False,
     ),
     "glm45": _GLM,
@@ -127,5 +135,9 @@ DIALECTS: Mapping[str, Dialect] = {
     "minimax_m2": Dialect(grammars.minimax_m2, _always, off_is_content=False),
     "deepseek_v4": Dialect(grammars.deepseek_v4, _by_either_or_effort, off_is_content=False),
     "deepseek_v41": Dialect(grammars.deepseek_v41, _by_either_or_effort, off_is_content=False),
+    "gemma4": Dialect(formats.gemma4, _by_enable_thinking_off, off_is_content=False),
+    "inkling": Dialect(formats.inkling, _always, off_is_content=False),
+    "mistral": Dialect(formats.mistral, formats.mistral_thinks),
+    "plamo3": Dialect(formats.plamo3, _by_enable_thinking, trims_reasoning=False, off_is_content=False),
 }
 """By registered name."""

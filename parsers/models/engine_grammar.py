@@ -20,6 +20,7 @@ class State(Enum):
 
     CONTENT = auto()
     REASONING = auto()
+    HEADER = auto()
     TOOL_PREAMBLE = auto()
     TOOL_NAME = auto()
     TOOL_ARGS = auto()
@@ -27,15 +28,25 @@ class State(Enum):
 
     @property
     def in_tool(self) -> bool:
-        return self not in (State.CONTENT, State.REASONING)
+        return self not in (State.CONTENT, State.REASONING, State.HEADER)
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What a terminal does in a state: where it leads, and whether it reports that reasoning is over."""
+    """What a terminal does in a state.
+
+    Attributes:
+        to: the state it leads to.
+        ends_reasoning: it reports that reasoning is over.
+        opens_call, closes_call: a tool call begins or ends with it.
+        keeps: text goes on with it: its own to the arguments it leads to, a header's to the content.
+    """
 
     to: State
     ends_reasoning: bool = False
+    opens_call: bool = False
+    closes_call: bool = False
+    keeps: bool = False
 
 
 Moves = Mapping[tuple[State, str], Move]
@@ -52,6 +63,8 @@ class Grammar:
             been seen, the same text spelled by other tokens is no such terminal.
         moves: a terminal without a move in a state is ordinary text there.
         turns: tokens that bound the last turn of a prompt.
+        preserved: tokens that stay in the text though they are declared special and no terminals.
+        waits: whether a prompt without any marker leaves reasoning to come; None: where it begins in it.
     """
 
     start: State
@@ -59,6 +72,13 @@ class Grammar:
     by_id: tuple[str, ...]
     moves: Moves
     turns: frozenset[str] = frozenset()
+    preserved: frozenset[str] = frozenset()
+    waits: bool | None = None
+
+    @property
+    def awaits_reasoning(self) -> bool:
+        """Whether a prompt without any marker leaves reasoning to come."""
+        return self.start is State.REASONING if self.waits is None else self.waits
 
     @property
     def thinks(self) -> bool:
@@ -84,11 +104,17 @@ class Grammar:
         }
 
     def end_ids(self, vocabulary: Mapping[str, int]) -> frozenset[int]:
-        """Ids that end reasoning, tool openers included; none where the end marker itself is no token.
+        """Ids that end reasoning, tool openers included; none where the end marker itself is no token or ends other
+        things too.
 
         `ParserEngine._derive_reasoning_end_token_ids`.
         """
         known = {terminal: token_id for token_id, terminal in self.ids(vocabulary).items()}
+        if any(
+            state is State.REASONING and move.to is not State.REASONING and not move.ends_reasoning
+            for (state, _), move in self.moves.items()
+        ):
+            return frozenset()
         ends = {
             terminal: move
             for (state, terminal), move in self.moves.items()

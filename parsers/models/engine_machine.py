@@ -6,11 +6,28 @@ Models vllm/parser/engine/streaming_parser_engine.py (0.33.0, unchanged from 0.3
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from ..base import Vocabulary
 from .engine_grammar import Grammar, State
 from .engine_lexer import Lexeme, Lexer, lexicon
 from .engine_scanner import DROP, Item, Marker, Scanner
+
+
+@dataclass(slots=True)
+class Call:
+    """A parsed tool call, in pieces: the text before its arguments, and each stretch of arguments."""
+
+    header: list[str] = field(default_factory=list)
+    bodies: list[list[str]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return "".join(self.header)
+
+    @property
+    def body(self) -> str:
+        return "".join(piece for body in self.bodies for piece in body)
 
 
 class Machine:
@@ -23,7 +40,8 @@ class Machine:
     Attributes:
         ended: reasoning has been reported over.
         reasoning_tokens: tokens of reasoning so far.
-        calls: parsed calls, as the pieces of each one's name and body.
+        calls: the parsed calls.
+        orphaned: arguments or the end of a call came before any call.
     """
 
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary, start: State, *, keep_tools: bool) -> None:
@@ -31,7 +49,8 @@ class Machine:
         self._state = start
         self._keep_tools = keep_tools
         known = {text for spellings in grammar.literals.values() for text in spellings}
-        dropped = {text: token_id for text, token_id in vocabulary.special_tokens.items() if text not in known}
+        kept = known | grammar.preserved
+        dropped = {text: token_id for text, token_id in vocabulary.special_tokens.items() if text not in kept}
         terminals = grammar.ids(vocabulary.vocab) | dict.fromkeys(dropped.values(), DROP)
         literals = [(text, terminal) for terminal, spellings in grammar.literals.items() for text in spellings]
         self._scanner = Scanner(terminals, lambda token_id: vocabulary.decode([token_id]))
@@ -39,11 +58,13 @@ class Machine:
         self._by_id = frozenset(terminals.values())
         self._ids_seen = False
         self._inside_call = False
+        self._header: list[str] = []
         self._reasoning: list[str] = []
         self._content: list[str] = []
         self.ended = False
         self.reasoning_tokens = 0
-        self.calls: list[tuple[list[str], list[str]]] = []
+        self.calls: list[Call] = []
+        self.orphaned = False
 
     def feed(self, text: str, ids: Sequence[int]) -> None:
         """Take in one delta. Without ids in any, markers are told by their text alone."""
@@ -65,7 +86,13 @@ class Machine:
         self._lexed(self._lexer.flush())
         if self._state is State.REASONING:
             self.ended = True
+        elif self._state is State.HEADER:
+            self._content.append(self._take_header())
         self._state = State.CONTENT
+
+    @property
+    def state(self) -> State:
+        return self._state
 
     def take(self) -> tuple[str, str]:
         """The reasoning and content that have come since it was last asked, either of them may be empty."""
@@ -103,21 +130,36 @@ class Machine:
                 self._inside_call = False
             self._add(text, tokens)
             return
-        opens_call = move.to.in_tool
-        if self._keep_tools and terminal in grammar.tool_terminals and (opens_call or self._inside_call or not is_exit):
-            if opens_call or is_exit:
-                self._inside_call = opens_call
-            if move.ends_reasoning:
+        enters = move.to.in_tool
+        if self._keep_tools and terminal in grammar.tool_terminals and (enters or self._inside_call or not is_exit):
+            if enters or is_exit:
+                self._inside_call = enters
+            if move.ends_reasoning or self._state is State.HEADER:
+                self._take_header()
                 self._state = State.CONTENT
-                self.ended = True
+                self.ended = self.ended or move.ends_reasoning
             self._add(text, 0)
             return
-        if move.to is State.TOOL_NAME:
-            self.calls.append(([], []))
-        elif self._state is move.to is State.TOOL_ARGS:
-            self._add(text, tokens)
-        self._state = move.to
+        before, self._state = self._state, move.to
         self.ended = self.ended or move.ends_reasoning
+        if before is State.HEADER:
+            header = self._take_header()
+            if move.keeps:
+                self._content.append(header)
+        if move.opens_call or move.to is State.TOOL_NAME:
+            self.calls.append(Call())
+        elif move.closes_call and not self.calls:
+            self.orphaned = True
+        if move.to is State.TOOL_ARGS:
+            if before is not move.to and self.calls:
+                self.calls[-1].bodies.append([])
+            if move.keeps or before is move.to:
+                self._add(text, tokens)
+
+    def _take_header(self) -> str:
+        header = "".join(self._header)
+        self._header.clear()
+        return header
 
     def _add(self, text: str, tokens: int) -> None:
         if self._state is State.REASONING:
@@ -125,7 +167,12 @@ class Machine:
             self.reasoning_tokens += tokens
         elif self._state is State.CONTENT:
             self._content.append(text)
+        elif self._state is State.HEADER:
+            self._header.append(text)
         elif self._state is State.TOOL_NAME:
-            self.calls[-1][0].append(text)
+            self.calls[-1].header.append(text)
         elif self._state is State.TOOL_ARGS:
-            self.calls[-1][1].append(text)
+            if self.calls:
+                self.calls[-1].bodies[-1].append(text)
+            elif text:
+                self.orphaned = True

@@ -26,6 +26,23 @@ MARKERS = (
     "</minimax:tool_call>",
     "<｜DSML｜tool_calls>",
     "<|reserved_12|>",
+    "[THINK]",
+    "[/THINK]",
+    "[TOOL_CALLS]",
+    "<|channel>",
+    "<channel|>",
+    "<|tool_call>",
+    "<|turn>",
+    "<|message_model|>",
+    "<|content_thinking|>",
+    "<|content_text|>",
+    "<|content_invoke_tool_json|>",
+    "<|content_model_end_sampling|>",
+    "<|end_message|>",
+    "<|plamo:begin_",
+    "<|plamo:end_",
+    ":plamo|>",
+    "<|plamo:tag|>",
 )
 
 Message = tuple[str | None, str | None] | None

@@ -12,10 +12,11 @@ from reasonctl.parsers.models.engine import ENGINE_NAMES, build_engine
 from reasonctl.parsers.target import Target
 
 from .engine_dialect_scenarios import DIALECT_SCENARIOS
+from .engine_format_scenarios import FORMAT_SCENARIOS
 from .engine_scenarios import SCENARIOS
 from .scenario import MARKERS, Scenario
 
-ALL = (*SCENARIOS, *DIALECT_SCENARIOS)
+ALL = (*SCENARIOS, *DIALECT_SCENARIOS, *FORMAT_SCENARIOS)
 
 
 def model(scenario: Scenario, vocabulary: SpecVocabulary, *, streaming: bool) -> ParserModel:

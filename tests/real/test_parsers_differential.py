@@ -15,6 +15,7 @@ from reasonctl.parsers.table import names
 from reasonctl.parsers.target import Target
 
 from ..parsers.engine_dialect_scenarios import DIALECT_SCENARIOS
+from ..parsers.engine_format_scenarios import FORMAT_SCENARIOS
 from ..parsers.engine_scenarios import SCENARIOS
 from ..parsers.scenario import Scenario
 from .driver import VllmDriver
@@ -41,7 +42,7 @@ def assert_same(driver: VllmDriver, name: str, count: int, seed: int) -> None:
 
 @pytest.mark.vllm
 @pytest.mark.parametrize(
-    "scenario", (*SCENARIOS, *DIALECT_SCENARIOS), ids=lambda scenario: f"{scenario.parser}: {scenario.label}"
+    "scenario", (*SCENARIOS, *DIALECT_SCENARIOS, *FORMAT_SCENARIOS), ids=lambda scenario: f"{scenario.parser}: {scenario.label}"
 )
 def test_scenario_is_what_vllm_does(scenario: Scenario, vllm_0_33: VllmDriver, vllm_0_32: VllmDriver) -> None:
     driver = {"0.33.0": vllm_0_33, "0.32.0": vllm_0_32}[scenario.version]

@@ -49,14 +49,18 @@ def build_tokenizer(spec: dict[str, Any]) -> Any:
     for piece in spec["pieces"]:
         raw = bytes(piece) if isinstance(piece, list) else piece.encode()
         vocab["".join(spelling[byte] for byte in raw)] = len(vocab)
-    backend = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    # Text is cut greedily, the longest piece first: a WordPiece without a prefix, over one word of any length.
+    model = models.WordPiece(vocab=vocab, unk_token="", continuing_subword_prefix="", max_input_chars_per_word=10**6)
+    backend = Tokenizer(model)
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.decoder = decoders.ByteLevel()
     for text, flag in spec["markers"]:
         backend.add_tokens([AddedToken(text, special=flag != "plain", normalized=False)])
     declared = [text for text, flag in spec["markers"] if flag == "declared"]
     tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=backend, extra_special_tokens=declared, **spec.get("init_kwargs", {})
+        tokenizer_object=backend,
+        extra_special_tokens=declared,
+        **{"clean_up_tokenization_spaces": False, **spec.get("init_kwargs", {})},
     )
     if spec.get("chat_template") is not None:
         tokenizer.chat_template = spec["chat_template"]
