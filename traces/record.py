@@ -149,7 +149,7 @@ class Recorder:
                 if prompt_text is None and prompt_ids is not None:
                     prompt_text = text_of(self._endpoint, self._server, self._model, prompt_ids)
                 if text is None and trace.output_ids is not None:
-                    text = text_of(self._endpoint, self._server, self._model, _before_stop(trace))
+                    text = self._text(trace)
         lossy = text is None and trace.output_ids is None
         line = {
             "schema": SCHEMA,
@@ -163,6 +163,18 @@ class Recorder:
         if broken is not None:
             line["broken"] = broken
         return Recording(line, trace.output_ids is not None, prompt_ids is not None, lossy, broken)
+
+    def _text(self, trace: Trace) -> str | None:
+        """The raw text of the output's ids, without that of a stop token, which a server does not show."""
+        ids = trace.output_ids or ()
+        short = _before_stop(trace)
+        if self._server.kind != "vllm" and short != ids:
+            # Not every server sends the stop token's id: the answer tells.
+            text = text_of(self._endpoint, self._server, self._model, ids)
+            shown = (trace.recorded.content or trace.recorded.reasoning) if trace.recorded is not None else None
+            if text is None or (shown and text.endswith(shown)):
+                return text
+        return text_of(self._endpoint, self._server, self._model, short)
 
     def _recorded(self, trace: Trace, text: str | None, sight: _Sight) -> dict[str, Any]:
         recorded = trace.recorded
@@ -223,7 +235,7 @@ def _output(trace: Trace, text: str | None) -> dict[str, Any]:
 
 
 def _before_stop(trace: Trace) -> tuple[int, ...]:
-    """The output's ids without the stop token, whose text a server does not show."""
+    """The output's ids without the last one, where that is a stop token."""
     ids = trace.output_ids or ()
     recorded = trace.recorded
     stopped = recorded is not None and recorded.finish_reason in ("stop", "tool_calls")
