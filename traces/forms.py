@@ -90,5 +90,6 @@ _MESSAGE: Mapping[str, Test] = {
     ),
     "reasoning": _TEXT,
     "reasoning_content": _TEXT,
+    "reasoning_text": _TEXT,
     "tool_calls": (lambda value: isinstance(value, list), "list"),
 }

@@ -1,57 +1,48 @@
-"""What a JSON value is: one of the forms that are read, one that is known but not read, or neither."""
+"""What a JSON value is: one of the forms that are read, or none of them."""
 
 from __future__ import annotations
 
-import re
-from typing import Any, Literal
+from typing import Any
 
-Kind = Literal["trace", "chunk", "response", "cassette", "error"]
-
-FOREIGN = {
-    "responses": "output of the Responses API",
-    "anthropic": "output of the Anthropic Messages API",
-    "ollama": "Ollama's own NDJSON",
-    "har": "a HAR file",
-}
-"""Forms that are recognised and refused, each by the name a message calls it."""
-
-_ANTHROPIC = re.compile(r"message_(?:start|delta|stop)|content_block_(?:start|delta|stop)")
+from .canitoolcall import is_fixture
+from .dialects import dialect_of
 
 
-def kind_of(value: Any) -> Kind | None:
-    """The form of a value that is read, None for any other."""
+def kind_of(value: Any) -> str | None:
+    """The form of a value: `trace`, `chunk`, `response`, `cassette`, `har`, `pair`, `fixture`, `error` or the name of a
+    dialect; None for any other.
+    """
     if not isinstance(value, dict):
         return None
+    choices = value.get("choices")
+    if isinstance(choices, list):
+        kind = _kind_of_choices(value, choices)
+        if kind is not None:
+            return kind
     if str(value.get("schema", "")).startswith("reasonctl.trace/") or _has_output(value):
         return "trace"
+    dialect = dialect_of(value)
+    if dialect is not None:
+        return dialect.name
+    if is_fixture(value):
+        return "fixture"
     if isinstance(value.get("interactions"), list) or isinstance(value.get("http_interactions"), list):
         return "cassette"
-    choices = value.get("choices")
-    if isinstance(choices, list) and foreign_kind(value) is None:
-        return _kind_of_choices(value, choices)
+    if _is_pair(value):
+        return "pair"
+    log = value.get("log")
+    if isinstance(log, dict) and isinstance(log.get("entries"), list):
+        return "har"
     if isinstance(value.get("error"), (dict, str)) or value.get("object") == "error":
         return "error"
     return None
 
 
-def foreign_kind(value: Any) -> str | None:
-    """The key in FOREIGN of a value that is known but not read, None for any other."""
-    if not isinstance(value, dict):
-        return None
-    kind = value.get("type")
-    if isinstance(kind, str):
-        if kind.startswith("response."):
-            return "responses"
-        if _ANTHROPIC.fullmatch(kind) or (kind == "message" and isinstance(value.get("content"), list)):
-            return "anthropic"
-    if value.get("object") == "response" and isinstance(value.get("output"), list):
-        return "responses"
-    if isinstance(value.get("done"), bool) and ("message" in value or "response" in value):
-        return "ollama"
-    log = value.get("log")
-    if isinstance(log, dict) and isinstance(log.get("entries"), list):
-        return "har"
-    return None
+def _is_pair(value: dict[str, Any]) -> bool:
+    """A request with its response."""
+    if not isinstance(value.get("response", value.get("responses")), (dict, list, str)):
+        return False
+    return isinstance(value.get("request"), dict) or "custom_id" in value or ("scope" in value and "path" in value)
 
 
 def _has_output(value: dict[str, Any]) -> bool:
@@ -59,7 +50,7 @@ def _has_output(value: dict[str, Any]) -> bool:
     return isinstance(output, dict) and bool({"text", "token_ids", "deltas"} & output.keys())
 
 
-def _kind_of_choices(value: dict[str, Any], choices: list[Any]) -> Kind | None:
+def _kind_of_choices(value: dict[str, Any], choices: list[Any]) -> str | None:
     streamed = str(value.get("object") or "").endswith(".chunk")
     for choice in choices:
         if not isinstance(choice, dict):

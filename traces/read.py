@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 from ..errors import InputError
-from .chunks import ChunkAssembler
 from .decode import BadValueError, NotJsonError, loads
-from .forms import choices_fault, request_fault
+from .formats import FORMATS
 from .jq import Jq, JqEndedError, JqError
-from .kinds import FOREIGN, foreign_kind, kind_of
-from .native import TraceFormError, trace_of
+from .kinds import kind_of
+from .pairs import HAR_ENTRIES, MAPPINGS, Interaction, listed_pairs
+from .response import Origin
 from .source import READ, Source, decodes, open_source
-from .sse import DONE, looks_like_sse, sse_values
+from .sse import looks_like_sse, sse_values
 from .surrogates import whole_trace
+from .take import FORCED, Taker, from_body, from_interaction
 from .trace import BrokenLine, Trace
-from .values import Value, json_values, parse_line
-from .vcr import Interaction, interactions, looks_like_cassette
-
-FORMATS = ("trace", "sse", "chunks", "response", "vcr", "text")
-"""The names `--from` takes: `reasonctl.trace/1`, server-sent events, JSON or JSON lines of chat chunks, whole
-chat completions, VCR cassettes, plain text."""
-
+from .values import json_values
+from .vcr import interactions, looks_like_cassette
 
 _USELESS = 1000
 """Values in a row, made of one, that are no recording; an expression may yield them without end."""
@@ -41,7 +38,7 @@ def read_traces(
 
     Args:
         path: a file, plain or compressed with gzip or zstd; `-` is stdin.
-        format: one of FORMATS; None looks at the content.
+        format: a name of FORMATS; None looks at the content.
         jq: an expression that maps the file's JSON values to values of a known format.
         watch: called with the number of bytes of the file read so far.
 
@@ -50,10 +47,9 @@ def read_traces(
     """
     if format is not None and format not in FORMATS:
         raise InputError(f"{format!r} is no format", source="--from", mend=f"use one of {', '.join(FORMATS)}")
-    if jq is not None and format == "vcr":
-        raise InputError(
-            "what --jq yields is no cassette", source="--from", mend=f"use one of {', '.join(_FORCED)}, text"
-        )
+    if jq is not None and format in ("vcr", "har"):
+        mend = f"use one of {', '.join(FORCED)}, text"
+        raise InputError(f"what --jq yields is no {_FILES[format]}", source="--from", mend=mend)
     with ExitStack() as stack:
         program = stack.enter_context(Jq(jq)) if jq is not None else None
         source = stack.enter_context(open_source(path, watch))
@@ -76,7 +72,7 @@ def read_traces(
             yield broken
         if not found:
             raise InputError(
-                f"no trace in it ({first.reason if first else _MISSING[name]})",
+                f"no trace in it ({first.reason if first else _MISSING.get(name, 'no answer in it')})",
                 source=source.name,
                 line=first.line if first else None,
                 mend=(
@@ -89,15 +85,23 @@ def read_traces(
             )
 
 
+_FILES = {"vcr": "cassette", "har": "HAR file"}
 _MISSING = {
     "sse": "no event with a message in it",
-    "vcr": "no interaction with a chat completion in it",
     "chunks": "no choice in any of its messages",
     "response": "no choice in it",
     "trace": "no line of reasonctl.trace/1",
     "text": "no text",
+    "vcr": "no interaction with an answer of a model in it",
+    "har": "no entry with an answer of a model in it",
+    "pairs": "no answer of a model in it",
+    "canitoolcall": "no fixture",
 }
 """What a file of each format lacks where nothing in it is broken and it holds no trace."""
+_CONTAINERS = {"chunk": "chunks", "error": "chunks", "cassette": "vcr", "fixture": "canitoolcall", "pair": "pairs"}
+"""The format of a file whose first value is of a kind; other kinds are formats by the same name."""
+_HAR = re.compile(r'\{\s*"log"\s*:\s*\{')
+_WIREMOCK = re.compile(r'\{\s*"mappings"\s*:\s*\[')
 
 
 def sniff(source: Source) -> str:
@@ -112,16 +116,13 @@ def sniff(source: Source) -> str:
         return "vcr"
     if start[0] not in "{[":
         return "text"
-    if start.startswith("{") and start[1:].lstrip().startswith('"log"') and '"entries"' in start:
-        raise _refused(source.name, 1, "har")
+    if _HAR.match(start):
+        return "har"
+    if _WIREMOCK.match(start):
+        return "pairs"
     for value in _first_values(start):
-        foreign = foreign_kind(value)
-        if foreign is not None:
-            raise _refused(source.name, 1, foreign)
         kind = kind_of(value)
-        if kind is not None:
-            return {"chunk": "chunks", "cassette": "vcr", "error": "chunks"}.get(kind, kind)
-        return "chunks"
+        return _CONTAINERS.get(kind, kind) if kind is not None else "chunks"
     looks_cut = start.startswith(("[{", '{"', "{\n", "{ ", "[\n"))
     return "chunks" if looks_cut else "text"
 
@@ -146,16 +147,23 @@ def _first_values(text: str) -> Iterator[Any]:
 
 
 def _items(source: Source, name: str, *, forced: bool) -> Iterator[Trace | BrokenLine]:
+    only = name if forced else None
+    origin = Origin(source.name, name)
+    start = source.head.lstrip("\ufeff \t\r\n\x1e")
     if name == "text":
         yield _plain_text(source)
-    elif name == "vcr":
-        for item in interactions(source):
-            yield from _from_interaction(item, source.name) if isinstance(item, Interaction) else [item]
-    elif name == "sse":
-        events = sse_values(source.lines(), source.name, bare=not forced)
-        yield from _Taker(source.name, "sse", only="sse" if forced else None).all(events)
+    elif name in ("vcr", "har") or (name == "pairs" and _WIREMOCK.match(start)):
+        yield from _from_interactions(source, name)
+    elif name == "sse" or (forced and looks_like_sse(start)):
+        yield from Taker(origin, only=only).all(sse_values(source.lines(), source.name, bare=not forced))
     else:
-        yield from _Taker(source.name, name, only=name if forced else None).all(json_values(source))
+        yield from Taker(origin, only=only).all(json_values(source))
+
+
+def _from_interactions(source: Source, name: str) -> Iterator[Trace | BrokenLine]:
+    listed = interactions(source) if name == "vcr" else listed_pairs(source, HAR_ENTRIES if name == "har" else MAPPINGS)
+    for item in listed:
+        yield from from_interaction(item, source.name, name) if isinstance(item, Interaction) else [item]
 
 
 def _plain_text(source: Source) -> Trace:
@@ -171,7 +179,7 @@ def _text_trace(text: str, path: str, line: int) -> Trace:
 
 def _mapped(source: Source, program: Jq, only: str | None) -> Iterator[Trace | BrokenLine]:
     """What the jq expression makes of every value; texts it yields may be event streams, JSON or raw output."""
-    taker = _Taker(source.name, "chunks", only=only)
+    taker = Taker(Origin(source.name, "chunks"), only=only)
     for item in json_values(source, open_arrays=False):
         if isinstance(item, BrokenLine):
             yield item
@@ -197,7 +205,7 @@ def _mapped(source: Source, program: Jq, only: str | None) -> Iterator[Trace | B
     yield from taker.end()
 
 
-def _from_result(result: Any, line: int, path: str, taker: _Taker, only: str | None) -> Iterator[Trace | BrokenLine]:
+def _from_result(result: Any, line: int, path: str, taker: Taker, only: str | None) -> Iterator[Trace | BrokenLine]:
     if only == "text":
         if isinstance(result, str):
             yield _text_trace(result, path, line)
@@ -211,7 +219,7 @@ def _from_result(result: Any, line: int, path: str, taker: _Taker, only: str | N
         except NotJsonError:
             known = looks_like_sse(result)
         if known:
-            yield from _from_body(result, line, path, {}, "chunks", only)
+            yield from from_body(result, line, Origin(path, "chunks"), only)
         elif only is not None:
             yield BrokenLine(path, line, f"--jq yields plain text here, not what --from {only} names")
         else:
@@ -221,138 +229,3 @@ def _from_result(result: Any, line: int, path: str, taker: _Taker, only: str | N
             yield from taker.take(line, element)
     else:
         yield from taker.take(line, result)
-
-
-def _from_interaction(item: Interaction, path: str) -> Iterator[Trace | BrokenLine]:
-    fault = request_fault(item.request)
-    for found in _from_body(item.body, item.line, path, item.request, "vcr"):
-        broken = isinstance(found, Trace) and fault is not None
-        yield BrokenLine(path, item.line, f"the request of this interaction is none ({fault})") if broken else found
-
-
-def _from_body(
-    body: Any, line: int, path: str, request: Mapping[str, Any], name: str, only: str | None = None
-) -> Iterator[Trace | BrokenLine]:
-    """The traces of one answer: a stream as text, a parsed answer, or none where it is about something else."""
-    taker = _Taker(path, name, request=request, only=only, quiet=True)
-    if not isinstance(body, str):
-        elements = body if isinstance(body, list) else [body]
-        yield from taker.all((line, element) for element in elements)
-    elif looks_like_sse(body.lstrip()):
-        yield from taker.all(sse_values(((line, one) for one in body.splitlines()), path))
-    elif body.lstrip().startswith("{"):
-        whole = parse_line(path, line, body)
-        lines = body.splitlines()
-        if isinstance(whole, BrokenLine) and len(lines) > 1:
-            yield from taker.all(parse_line(path, line, one) for one in lines if one.strip())
-        else:
-            yield from taker.all([whole])
-
-
-class _Taker:
-    """Turns JSON values into traces, and says of those that are none what they are.
-
-    `only` refuses every other form (`--from`); `quiet` passes over values that are about something else, as a cassette
-    holds answers of every kind.
-    """
-
-    def __init__(
-        self,
-        path: str,
-        name: str,
-        *,
-        request: Mapping[str, Any] | None = None,
-        only: str | None = None,
-        quiet: bool = False,
-    ) -> None:
-        self._path = path
-        self._chunks = ChunkAssembler(path, source=name, request=request)
-        self._only = only
-        self._quiet = quiet
-        self._refused: set[str] = set()
-        self._took = False
-
-    def all(self, values: Iterable[Value | BrokenLine]) -> Iterator[Trace | BrokenLine]:
-        """The traces of all values, those still under way at the end included."""
-        for item in values:
-            if isinstance(item, BrokenLine):
-                yield item
-            else:
-                yield from self.take(*item)
-        yield from self.end()
-
-    def take(self, line: int, value: Any) -> Iterator[Trace | BrokenLine]:
-        if value is DONE:
-            yield from self._chunks.done()
-            return
-        kind = kind_of(value)
-        self._took = self._took or kind is not None
-        if kind == "response" and self._chunks.is_open(value):
-            kind = "chunk"  # the last chunk of a text completion carries its usage
-        if kind is not None and self._only is not None and kind not in _FORCED[self._only]:
-            yield self._broken(line, f"this is {_CALLED[kind]}, not what --from {self._only} names")
-        elif kind in ("chunk", "response") and (fault := choices_fault(value)) is not None:
-            yield self._broken(line, f"this is no {_CALLED[kind].removeprefix('a ')} ({fault})")
-        elif kind == "chunk":
-            yield from self._chunks.chunk(line, value)
-        elif kind == "response":
-            yield from self._chunks.response(line, value)
-        elif kind == "trace":
-            try:
-                yield trace_of(value, path=self._path, line=line)
-            except TraceFormError as error:
-                yield self._broken(line, f"this is no trace ({error})")
-        elif kind == "error":
-            yield self._broken(line, f"the server answered with an error ({_error_text(value)})")
-        elif kind == "cassette":
-            yield self._broken(line, "this is a cassette inside another format")
-        else:
-            yield from self._unknown(line, value)
-
-    def end(self) -> Iterator[Trace]:
-        yield from self._chunks.end()
-
-    def _unknown(self, line: int, value: Any) -> Iterator[BrokenLine]:
-        foreign = foreign_kind(value)
-        if foreign is not None and not self._took and not self._quiet:
-            raise _refused(self._path, line, foreign)
-        if foreign is not None:
-            if foreign not in self._refused:
-                self._refused.add(foreign)
-                yield self._broken(line, f"{FOREIGN[foreign]} is not read by this release")
-        elif not self._quiet:
-            yield self._broken(line, "this JSON is in no form that is read")
-
-    def _broken(self, line: int, reason: str) -> BrokenLine:
-        return BrokenLine(self._path, line, reason)
-
-
-_FORCED: Mapping[str, tuple[str, ...]] = {
-    "trace": ("trace",),
-    "sse": ("chunk", "response", "error"),
-    "chunks": ("chunk", "error"),
-    "response": ("response", "error"),
-}
-"""The kinds of values that each forced format takes."""
-_CALLED = {
-    "trace": "a reasonctl trace",
-    "chunk": "a chat chunk",
-    "response": "a whole chat completion",
-    "cassette": "a cassette",
-    "error": "an error",
-}
-
-
-def _refused(path: str, line: int, foreign: str) -> InputError:
-    return InputError(
-        f"{FOREIGN[foreign]} is not read by this release",
-        source=path,
-        line=line,
-        mend="record through the OpenAI chat API, or map it with --jq",
-    )
-
-
-def _error_text(value: Mapping[str, Any]) -> str:
-    error = value.get("error", value)
-    text = error.get("message") if isinstance(error, dict) else error
-    return " ".join(str(text or error).split())[:200]

@@ -21,7 +21,7 @@ HEAD = 64 * 1024
 
 STDIN = "<stdin>"
 """What standard input is called."""
-READ = "reasonctl.trace/1 lines, an event stream, chat completions, a VCR cassette or plain text"
+READ = "reasonctl.trace/1 lines, an event stream, a server's answers, a cassette, a HAR file or plain text"
 """What is read, for messages."""
 
 _GZIP = b"\x1f\x8b"

@@ -24,7 +24,11 @@ class Recorded:
 
     `has_split` is true where the recording shows that a reasoning parser was at work (a reasoning field with text, or
     a trace that states the split); a capture with nothing but content proves nothing of the kind. `reasoning_field` is
-    the name the reasoning came in (`reasoning`, `reasoning_content` or `content[].thinking`).
+    the name the reasoning came in, which a client has to read (`reasoning`, `reasoning_content`, `content[].thinking`,
+    `response.reasoning_text`, `message.thinking`, ...). `usage` has the API's own keys, and `prompt_tokens` and
+    `completion_tokens` where they are known. `traps` counts chunks that trip real clients: `null-content` (the first
+    chunk has `"content": null`), `both-fields` (reasoning and content in one delta), `empty-delta` (a delta with
+    neither text, tool call, role nor finish reason).
     """
 
     reasoning: str | None = None
@@ -37,6 +41,7 @@ class Recorded:
     stop_reason: str | int | None = None
     usage: Mapping[str, Any] = field(default_factory=dict)
     reasoning_field: str | None = None
+    traps: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ class Trace:
         id: the trace's own id, the response's (with `#N` for a further choice), else `FILE:LINE`.
         path: the file as the user named it.
         line: 1-based line on which the trace starts.
-        source: the format it was read from (a name of `read.FORMATS`).
+        source: the format it was read from (a name of `formats.FORMATS`).
         model: the model's name as recorded.
         request: the chat-completion body, as far as it was recorded; empty where it was not.
         output_text: the raw output; None where only ids, or only the split, were recorded.
@@ -58,6 +63,7 @@ class Trace:
         lossy: the markers are missing from the text. Token ids, with their tokenizer, bring them back.
         token_texts: texts of single tokens that the recording shows, by id.
         extra: keys of the recording that have no place above, kept as they were.
+        api: the API that answered: `chat`, `completions` or a name of `dialects.DIALECTS`.
     """
 
     id: str
@@ -77,6 +83,7 @@ class Trace:
     lossy: bool = False
     token_texts: Mapping[int, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+    api: str = "chat"
 
     @property
     def finish_reason(self) -> str | None:

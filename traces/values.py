@@ -14,6 +14,9 @@ from .trace import BrokenLine
 Value = tuple[int, Any]
 """(1-based line on which the value starts, the value)."""
 
+Path = tuple[str, ...]
+"""The keys that lead to a value, from the outermost object."""
+
 _BLANK = re.compile(r"[ \t\r\n\ufeff\x1e]*")
 _WINDOW = 64 * 1024
 _LONGEST_TOKEN = 16
@@ -32,27 +35,34 @@ def json_values(source: Source, *, open_arrays: bool = True) -> Iterator[Value |
         yield from _run_of_values(source, open_arrays=open_arrays)
 
 
-def member_values(source: Source, names: frozenset[str]) -> Iterator[Value | BrokenLine]:
-    """The elements of the array that stands under one of `names` in the one object of a source, one at a time.
+def member_values(source: Source, paths: frozenset[Path]) -> Iterator[Value | BrokenLine]:
+    """The elements of the arrays that stand at one of `paths` in the one object of a source, one at a time.
 
     Raises nothing: what is no such object gives a BrokenLine.
     """
     window = _Window(source.text)
     try:
-        if not window.take("{"):
-            raise window.error("expected an object")
-        while not window.take("}"):
-            key = window.value()
-            if not window.take(":"):
-                raise window.error("expected ':' after a key")
-            if key in names and window.take("["):
-                yield from _elements(window, source.name)
-            else:
-                with suppress(_BadValueError):  # in a part that nobody looks at
-                    window.value()
-            window.take(",")
+        yield from _members(window, source.name, paths)
     except _PlacedError as error:
         yield error.broken(source.name)
+
+
+def _members(window: _Window, name: str, paths: frozenset[Path]) -> Iterator[Value | BrokenLine]:
+    if not window.take("{"):
+        raise window.error("expected an object")
+    while not window.take("}"):
+        key = window.value()
+        if not window.take(":"):
+            raise window.error("expected ':' after a key")
+        deeper = frozenset(path[1:] for path in paths if path[0] == key)
+        if () in deeper and window.take("["):
+            yield from _elements(window, name)
+        elif any(deeper) and window.sees("{"):
+            yield from _members(window, name, frozenset(path for path in deeper if path))
+        else:
+            with suppress(_BadValueError):  # in a part that nobody looks at
+                window.value()
+        window.take(",")
 
 
 def parse_line(source_name: str, number: int, text: str) -> Value | BrokenLine:

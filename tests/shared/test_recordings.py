@@ -1,4 +1,4 @@
-"""The public recordings in ../shared/traces: each in a format that is named is read, the others are refused by name."""
+"""The public recordings in ../shared/traces: each of them is read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from reasonctl.errors import InputError
 from reasonctl.traces.context import Context, Setting
 from reasonctl.traces.read import read_traces
 from reasonctl.traces.replay import Plan, TraceFacts, replay_trace
@@ -22,19 +21,15 @@ if not FOLDER.exists():
 
 with (FOLDER / "MANIFEST.tsv").open(encoding="utf-8", newline="") as handle:
     ROWS: list[dict[str, Any]] = list(csv.DictReader(handle, delimiter="\t"))
-FOREIGN = {"Arize-ai": "Ollama", "test_anthropic": "Anthropic", "lmstudio": "Responses API"}
+APIS = {"Arize-ai": "ollama", "test_anthropic": "anthropic", "lmstudio": "responses"}
 
 
 def file_of(row: dict[str, Any]) -> str:
     return str(row["file"]).split("#")[0]
 
 
-def refused_as(name: str) -> str | None:
-    return next((kind for part, kind in FOREIGN.items() if part in name), None)
-
-
-READ = [row for row in ROWS if refused_as(file_of(row)) is None]
-REFUSED = sorted({file_of(row) for row in ROWS if refused_as(file_of(row)) is not None})
+def api_of(row: dict[str, Any]) -> str:
+    return next((api for part, api in APIS.items() if part in file_of(row)), "chat")
 
 
 def traces(name: str) -> list[Trace]:
@@ -48,25 +43,39 @@ def one(name: str, *parsers: str) -> TraceFacts:
         return replay_trace(traces(name)[0], context, Plan(parsers=parsers, named=parsers))
 
 
-@pytest.mark.parametrize("row", READ, ids=[row["file"] for row in READ])
+@pytest.mark.parametrize("row", ROWS, ids=[row["file"] for row in ROWS])
 def test_a_recording_is_read_as_the_manifest_describes_it(row: dict[str, Any]) -> None:
     trace = traces(file_of(row))[int(str(row["file"]).partition("#")[2] or 0)]
     recorded = trace.recorded
     assert recorded is not None
-    assert trace.model == row["model"]
+    assert (trace.model, trace.api) == (row["model"], api_of(row))
+    counted = ("responses", "anthropic")  # the manifest counts no characters of these, nor of content parts
     parts = "type=thinking" in row["fields"]
-    if not parts:  # the manifest counts no characters of content parts
+    if not parts and trace.api not in counted:
         assert len(recorded.reasoning or "") == int(row["reasoning_chars"])
-    assert len(recorded.content or "") == int(row["content_chars"])
-    assert f"finish={recorded.finish_reason}=1" in row["fields"]
-    assert trace.lossy is ("reasoning" in row["fields"] or parts)
-    assert recorded.usage
+    if trace.api not in counted:
+        assert len(recorded.content or "") == int(row["content_chars"])
+    if trace.api == "chat":
+        assert f"finish={recorded.finish_reason}=1" in row["fields"]
+    assert trace.lossy is ("reasoning" in row["fields"] or "thinking" in row["fields"])
+    assert recorded.usage["completion_tokens"] > 0
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_recording_of_a_later_issue_is_refused_by_name(name: str) -> None:
-    with pytest.raises(InputError, match=refused_as(name)):
-        traces(name)
+@pytest.mark.parametrize(
+    ("part", "segments", "finish", "name", "split"),
+    [
+        ("Arize-ai", 713, "stop", "message.thinking", (3064, 9)),
+        ("test_anthropic", 108, "stop", "thinking", (202, 1021)),
+        ("lmstudio", 61, "tool_calls", "response.reasoning_text", (242, 67)),
+    ],
+)
+def test_the_streams_of_other_apis(part: str, segments: int, finish: str, name: str, split: tuple[int, int]) -> None:
+    (trace,) = traces(next(file_of(row) for row in ROWS if part in file_of(row)))
+    recorded = trace.recorded
+    assert recorded is not None
+    assert len([text for _, text in trace.segments if text]) == segments
+    assert (recorded.finish_reason, recorded.reasoning_field) == (finish, name)
+    assert (len(recorded.reasoning or ""), len(recorded.content or "")) == split
 
 
 @pytest.mark.parametrize("parser", ["deepseek_r1", "qwen3", "holo2", "step5"])
@@ -98,6 +107,9 @@ def test_the_run_that_was_cut_inside_its_thought_is_reasoning() -> None:
         "vercel__ai__groq-reasoning.chunks.txt",
         "crmne__ruby_llm__chat_streaming_responses_gpustack_qwen3_supports_streaming_responses.0.sse",
         "pydantic__pydantic-ai__test_crusoe_tool_calling.yaml",
+        "Arize-ai__openinference__test_chat_stream.0.ndjson",
+        "pydantic__pydantic-ai__test_anthropic_model_thinking_part_stream.0.sse",
+        "vercel__ai__lmstudio-tool-call.1.chunks.txt",
     ],
 )
 def test_a_rebuilt_recording_gives_its_split_back(name: str) -> None:

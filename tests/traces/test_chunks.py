@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonctl.traces.chunks import ChunkAssembler
+from reasonctl.traces.response import Origin
 from reasonctl.traces.trace import Trace, TraceDelta
 
 
@@ -25,7 +26,7 @@ def usage(**more: Any) -> dict[str, Any]:
 
 def traces(values: Sequence[dict[str, Any] | None]) -> list[Trace]:
     """The traces of chunks given one a line; None is `[DONE]`."""
-    assembler = ChunkAssembler("f.sse", source="sse")
+    assembler = ChunkAssembler(Origin("f.sse", "sse"))
     found: list[Trace] = []
     for line, value in enumerate(values, 1):
         found += assembler.done() if value is None else assembler.chunk(line, value)
@@ -33,7 +34,7 @@ def traces(values: Sequence[dict[str, Any] | None]) -> list[Trace]:
 
 
 def whole(value: dict[str, Any]) -> list[Trace]:
-    return list(ChunkAssembler("f.json", source="response").response(1, value))
+    return list(ChunkAssembler(Origin("f.json", "response")).response(1, value))
 
 
 def test_raw_content_is_the_output() -> None:
@@ -131,7 +132,7 @@ def test_streams_that_are_interleaved() -> None:
 
 @given(st.integers(1, 200))
 def test_streams_that_never_end_do_not_pile_up(count: int) -> None:
-    assembler = ChunkAssembler("f", source="sse")
+    assembler = ChunkAssembler(Origin("f", "sse"))
     found = [t for n in range(count) for t in assembler.chunk(n, chunk({"content": str(n)}, id=f"c{n}"))]
     assert len(assembler._open) <= 64
     assert len([*found, *assembler.end()]) == count

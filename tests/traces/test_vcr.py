@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import sys
 import tracemalloc
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -71,13 +73,33 @@ def test_packed_bodies(tmp_path: Path, pack: Any) -> None:
     assert trace.output_text == "Grüße"
 
 
-def test_a_body_that_cannot_be_unpacked_costs_its_interaction(tmp_path: Path) -> None:
-    found = read(
-        tmp_path, as_yaml(vcrpy(b"\x8b\x02\xff\xfe", {"content-encoding": ["br"]}), vcrpy(json.dumps(answer())))
-    )
+@pytest.mark.parametrize(
+    ("body", "encoding", "says"),
+    [
+        (b"\x8b\x02\xff\xfe", "br", "Brotli-compressed; install brotli"),
+        (gzip.compress(b"{}" * 500)[:-9], "gzip", "cannot be unpacked (its compressed data is cut)"),
+        (b"\xff\xfe", "deflate", "cannot be unpacked"),
+        (b"\xff\xfe", "compress", "no text (compress-compressed)"),
+    ],
+)
+def test_a_body_that_cannot_be_unpacked_costs_its_interaction(
+    body: bytes, encoding: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "brotli", None)
+    monkeypatch.setitem(sys.modules, "brotlicffi", None)
+    found = read(tmp_path, as_yaml(vcrpy(body, {"content-encoding": [encoding]}), vcrpy(json.dumps(answer()))))
     assert isinstance(found[0], BrokenLine)
-    assert (found[0].line, "br-compressed" in found[0].reason) == (2, True)
+    assert (found[0].line, says in found[0].reason) == (2, True), found[0]
     assert isinstance(found[1], Trace)
+
+
+def test_brotli_where_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = json.dumps(answer("Grüße"))
+    module = SimpleNamespace(decompress=lambda packed: text.encode() if packed == b"\x8b\xff" else b"", error=OSError)
+    monkeypatch.setitem(sys.modules, "brotli", module)
+    packed, kept = vcrpy(b"\x8b\xff", {"content-encoding": ["br"]}), vcrpy(text, {"content-encoding": ["br"]})
+    found = read(tmp_path, as_yaml(packed, kept))
+    assert [item.output_text for item in found if isinstance(item, Trace)] == ["Grüße", "Grüße"]
 
 
 def test_parsed_bodies(tmp_path: Path) -> None:
