@@ -47,7 +47,7 @@ def check(
             typer.echo(f"reasonctl: starting {spec.text}", err=True)
         with _closing(open_bridge(spec)) as bridge:
             reports.append(_one(bridge, parser or [], cases, seed, quiet=quiet))
-    if not any(result.cases for report in reports for result in report.results):
+    if not any(result.cases or result.lost for report in reports for result in report.results):
         reasons = "; ".join(f"{result.name}: {result.skipped}" for report in reports for result in report.results[:3])
         raise InputError(f"nothing could be compared ({reasons})", mend="see `reasonctl parsers`")
     if write:
@@ -58,7 +58,7 @@ def check(
     else:
         text = _text(reports)
     formats.to_stdout(text)
-    raise typer.Exit(int(any(result.different for report in reports for result in report.results)))
+    raise typer.Exit(int(any(result.different or result.lost for report in reports for result in report.results)))
 
 
 class _Report:
@@ -86,6 +86,8 @@ class _Report:
                     "name": result.name,
                     "cases": result.cases,
                     "different": result.different,
+                    "lost": result.lost,
+                    "lost_over": result.lost_over,
                     "skipped": result.skipped,
                     "smallest": None if result.smallest is None else _difference_json(result.smallest),
                 }
@@ -159,16 +161,26 @@ def _progress(
 
 
 def _brief(result: Checked) -> str:
-    if not result.cases:
-        return f"{result.name}: not compared: {result.skipped}"
-    return f"{result.name}: {result.cases} cases, {f'{result.different} differ' if result.different else 'the same'}"
+    return f"{result.name}: {result.cases} cases, {_said(result)}"
+
+
+def _said(result: Checked) -> str:
+    """What became of a parser, in words."""
+    if not result.cases and not result.lost:
+        return f"not compared: {result.skipped}"
+    parts = [f"{result.different} differ" if result.different else "the same"] if result.cases else []
+    if result.lost:
+        parts.append(f"{result.lost} lost: {result.lost_over}")
+    if result.skipped:
+        parts.append(f"the others not compared: {result.skipped}")
+    return "; ".join(parts)
 
 
 def _write(report: _Report) -> None:
     from ..parsers.checked import FILE, LastCheck, write_checks
 
     checks = {
-        result.name: None if result.different else LastCheck(report.version, result.cases, report.seed)
+        result.name: None if result.different or result.lost else LastCheck(report.version, result.cases, report.seed)
         for result in report.results
         if result.cases
     }
@@ -215,9 +227,7 @@ def _table(page: Page, report: _Report) -> None:
                 Text(result.name, "bold"),
                 str(result.cases),
                 Text(str(result.different), STYLE["error"]) if result.different else "-",
-                f"not compared: {result.skipped}"
-                if not result.cases
-                else (f"in part: {result.skipped}" if result.skipped else "the same"[: 8 * (not result.different)]),
+                _said(result),
             )
             for result in report.results
         ],
@@ -235,10 +245,12 @@ def _verdict(page: Page, reports: Sequence[_Report]) -> None:
     results = [result for report in reports for result in report.results]
     compared = [result for result in results if result.cases]
     different = [result for result in compared if result.different]
+    lost = sum(result.lost for result in results)
     total = sum(result.cases for result in compared)
     skipped = f", {len(results) - len(compared)} not compared" if len(results) > len(compared) else ""
-    if different:
-        page.line(Text("FAIL", STYLE["fail"]), f"  {len(different)} of {len(compared)} parsers differ{skipped}")
+    if different or lost:
+        gone = f", {lost} results lost" if lost else ""
+        page.line(Text("FAIL", STYLE["fail"]), f"  {len(different)} of {len(compared)} parsers differ{gone}{skipped}")
     else:
         page.line(Text("pass", STYLE["pass"]), f"  {len(compared)} parsers, {total} cases, no difference{skipped}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import astuple
 from typing import Any
 
 from .. import build
@@ -59,17 +60,20 @@ def model_answer(case: Mapping[str, Any], vocabulary: Vocabulary, target: Target
                 stream["deltas"].append(None if delta is None else [delta.reasoning, delta.content])
             stream["tokens"] = built.count_reasoning_tokens(case["ids"])
 
-        def at_once(stream: dict[str, Any] = stream, deltas: list[Any] = deltas) -> None:
-            split = model(streaming=True).stream(Deltas.of((text, ids) for text, ids in deltas))
-            sums = _sums(stream["deltas"])
-            if split != sums:
-                stream["at_once"] = [split.reasoning, split.content]
+        summed: dict[str, Any] = {}
+
+        def at_once(summed: dict[str, Any] = summed, deltas: list[Any] = deltas) -> None:
+            built = model(streaming=True)
+            summed["sums"] = built.stream(Deltas.of((text, ids) for text, ids in deltas))
+            summed["tokens"] = built.count_reasoning_tokens(case["ids"])
 
         attempt(stream, streamed)
-        if "error" not in stream:
-            attempt(stream, at_once)
-        elif (raised := attempt({}, at_once).get("error")) != stream["error"]:
-            stream["at_once"] = raised
+        attempt(summed, at_once)
+        whole_way = len(stream["deltas"]) == len(deltas)
+        if summed != {key: stream[key] for key in ("tokens", "error") if key in stream} | (
+            {"sums": _sums(stream["deltas"])} if whole_way else {}
+        ):
+            stream["at_once"] = summed | {"sums": astuple(summed["sums"]) if "sums" in summed else None}
         answer["streams"].append(stream)
     return answer
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ..base import ParserUnsupportedError
+from ..bridge.process import LostError
 from ..target import Target
 from .answers import model_answer
 from .case import Case
@@ -19,14 +20,20 @@ from .vocabulary import SpecVocabulary
 
 _AHEAD = 32
 """Cases that the other side may be ahead."""
+_PARTS = ("skip_special_tokens", "ended", "error", "full", "streams")
+"""Of an answer, what the two sides are compared by."""
 _ABSENT = frozenset(("ImportError", "ModuleNotFoundError"))
+
+
+Answer = Mapping[str, Any] | LostError
+"""What the other side makes of a case, or how it was lost."""
 
 
 class RealParsers(Protocol):
     """The other interpreter, asked one thing at a time."""
 
     def ask(self, op: str, **fields: Any) -> Mapping[str, Any]:
-        """The answer to `tokenizer` or `run`; raises where it crashed or hung over it."""
+        """The answer to `tokenizer` or `run`; raises LostError where it crashed or hung over it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,10 @@ class Checked:
     """Compared."""
     different: int = 0
     smallest: Difference | None = None
+    lost: int = 0
+    """Cases over which the real parser crashed or hung."""
+    lost_over: str | None = None
+    """How, of the first of them."""
     skipped: str | None = None
     """Why nothing, or not everything, could be compared."""
 
@@ -78,10 +89,14 @@ def check_name(
     other = _Other(real, name)
     compared = 0
     different: list[Case] = []
+    lost: list[str] = []
     skipped: str | None = None
     with other.answers(cases(name, count, seed=seed)) as answers:
         for case, theirs in answers:
             progress()
+            if isinstance(theirs, LostError):
+                lost.append(str(theirs))
+                continue
             try:
                 ours = answer(case.to_json(), other.vocabularies[case.tokenizer], target)
             except ParserUnsupportedError as error:
@@ -93,24 +108,19 @@ def check_name(
             compared += 1
             if ours != theirs:
                 different.append(case)
+    outcome = Checked(name, compared, len(different), None, len(lost), lost[0] if lost else None, skipped)
     if not different:
-        return Checked(name, compared, skipped=skipped)
+        return outcome
 
-    def both(case: Case) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        return answer(case.to_json(), other.vocabularies[case.tokenizer], target), other.run(case)
+    def compare(case: Case) -> Difference | None:
+        theirs = other.run(case)
+        ours = answer(case.to_json(), other.vocabularies[case.tokenizer], target)
+        if isinstance(theirs, LostError) or ours == theirs or _absent(theirs):
+            return None
+        return Difference(case, other.vocabularies[case.tokenizer], ours, theirs)
 
-    def differs(case: Case) -> bool:
-        ours, theirs = both(case)
-        return ours != theirs and not _absent(theirs)
-
-    small = smallest(different[0], differs)
-    return Checked(
-        name,
-        compared,
-        len(different),
-        Difference(small, other.vocabularies[small.tokenizer], *both(small)),
-        skipped,
-    )
+    small = smallest(different[0], lambda case: compare(case) is not None)
+    return replace(outcome, smallest=compare(small))
 
 
 def _absent(theirs: Mapping[str, Any]) -> str | None:
@@ -128,11 +138,23 @@ class _Other:
         self.vocabularies = {key: SpecVocabulary(spec) for key, spec in self._specs.items()}
         self._told: set[str] = set()
 
-    def run(self, case: Case) -> Mapping[str, Any]:
-        if case.tokenizer not in self._told:
-            self._real.ask("tokenizer", key=case.tokenizer, spec=self._specs[case.tokenizer].to_json())
-            self._told.add(case.tokenizer)
-        return self._real.ask("run", **case.to_json())
+    def run(self, case: Case) -> Answer:
+        try:
+            if case.tokenizer not in self._told:
+                self._ask("tokenizer", key=case.tokenizer, spec=self._specs[case.tokenizer].to_json())
+                self._told.add(case.tokenizer)
+            answer = self._ask("run", **case.to_json())
+            return {key: answer[key] for key in _PARTS if key in answer}
+        except LostError as error:
+            # Whoever answers now was told of no tokenizer yet.
+            self._told.clear()
+            return error
+
+    def _ask(self, op: str, **fields: Any) -> Mapping[str, Any]:
+        answer = self._real.ask(op, **fields)
+        if "failed" in answer:
+            raise LostError(str(answer["failed"]))
+        return answer
 
     def answers(self, asked: Iterator[Case]) -> _Ahead:
         return _Ahead(self.run, asked)
@@ -141,19 +163,19 @@ class _Other:
 class _Ahead:
     """Cases with the other side's answers, which are fetched while this side works on earlier ones."""
 
-    def __init__(self, run: Callable[[Case], Mapping[str, Any]], asked: Iterator[Case]) -> None:
+    def __init__(self, run: Callable[[Case], Answer], asked: Iterator[Case]) -> None:
         self._run = run
         self._asked = asked
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="reasonctl-check")
 
-    def __enter__(self) -> Iterator[tuple[Case, Mapping[str, Any]]]:
+    def __enter__(self) -> Iterator[tuple[Case, Answer]]:
         return self._answers()
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._pool.shutdown(cancel_futures=True)
 
-    def _answers(self) -> Iterator[tuple[Case, Mapping[str, Any]]]:
-        waiting: deque[tuple[Case, Future[Mapping[str, Any]]]] = deque()
+    def _answers(self) -> Iterator[tuple[Case, Answer]]:
+        waiting: deque[tuple[Case, Future[Answer]]] = deque()
         for case in self._asked:
             waiting.append((case, self._pool.submit(self._run, case)))
             if len(waiting) > _AHEAD:
