@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
+from ..parsers.detokenizer import Detokenizer
 from . import loadcheck
 
 if TYPE_CHECKING:
@@ -80,7 +81,12 @@ class Tokenizer:
         self.toy = expected_size is not None and size < expected_size // 2
         self._checks: dict[str, loadcheck.Running | LoadCheck] = {}
 
-    @property
+    @functools.cached_property
+    def detokenizer(self) -> Detokenizer:
+        """Gives the text of ids, one by one or all at once."""
+        return Detokenizer(self.backend)
+
+    @functools.cached_property
     def size(self) -> int:
         """How many tokens there are, added ones included."""
         count: int = self.backend.get_vocab_size(with_added_tokens=True)
@@ -114,7 +120,7 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
         """The text of a run of ids, as `decode` of transformers' tokenizer gives it."""
-        text: str = self.backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
+        text = self.detokenizer.decode(ids, skip_special_tokens=skip_special_tokens)
         if self._tidies:
             for mark in _TIDIED:
                 text = text.replace(f" {mark}", mark)

@@ -10,6 +10,7 @@ from .forms import request_fault
 from .trace import Recorded, Segment, Trace, TraceDelta
 
 SCHEMA = "reasonctl.trace/1"
+_INT = frozenset((int,))
 _KEYS = frozenset(("schema", "id", "model", "request", "prompt", "output", "recorded"))
 
 
@@ -142,6 +143,6 @@ def _ids(value: Mapping[str, Any], where: str) -> tuple[int, ...] | None:
 
 
 def _checked(ids: Any, where: str) -> tuple[int, ...]:
-    if type(ids) is not list or [one for one in ids if type(one) is not int or one < 0]:
+    if type(ids) is not list or not _INT.issuperset(map(type, ids)) or min(ids, default=0) < 0:
         raise TraceFormError(f"{where}.token_ids is no list of token ids")
     return tuple(ids)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,7 +17,6 @@ ModeWord = Literal["ok", "raises", "leak", "lost", "no call", "no answer", "diff
 NO_PARSER = "none"
 """The name for a server without a reasoning parser."""
 CHECKS = ("stream_equals_full", "chunk_invariant", "no_marker_leak", "text_conserved", "answered")
-_SPACE = re.compile(r"\s+")
 _CALLS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|tool_calls_section_begin|>", "<|tool_call>")
 
 
@@ -218,4 +216,4 @@ def _reduced(text: str, row: ParserRow | None) -> str:
     # Longest first, so that no text is torn by one that it contains; white space last, since some hold white space.
     for one in sorted({one for one in texts if one.strip()}, key=len, reverse=True):
         text = text.replace(one, "")
-    return _SPACE.sub("", text)
+    return "".join(text.split())
