@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..budgets.request import Endpoint
 from ..parsers.target import NEWEST, Target
 from ..prompts.survey import PromptState, Survey
+from ..serve.command import ServeCommand
 from .finding import Confidence, Location
 from .probes import Weight, weight_of
 from .thinking import Thinking, thinks
@@ -55,8 +57,55 @@ class TokenizerFault:
 
 
 @dataclass(frozen=True, slots=True)
+class SentRequest:
+    """A request that is really sent (`--requests`), as far as an audit judges by it.
+
+    `structured_at` is the place of what constrains its output (`response_format`, `structured_outputs`, ...), None
+    where nothing does. `budget` is its thinking budget as it is written, `count` how often the same request is sent.
+    """
+
+    name: str
+    location: Location
+    endpoint: Endpoint = "chat"
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    effort: str | None = None
+    structured_at: Location | None = None
+    structured_by: str | None = None
+    include_reasoning: bool = True
+    tools: bool = False
+    budget: Any = None
+    max_tokens: int | None = None
+    history: tuple[str, ...] = ()
+    """The fields under which earlier reasoning is handed over (`reasoning`, `reasoning_content`)."""
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What the configured parser reads from one prompt: whether a grammar binds from the answer's first token.
+
+    `ended` is None where the parser has no answer, or raised.
+    """
+
+    conversation: str
+    variant: Mapping[str, Any]
+    thinks: bool
+    ended: bool | None
+    tail: str
+    weight: Weight
+
+
+@dataclass(frozen=True, slots=True)
+class OldFieldRead:
+    """A place in a client's source that reads `reasoning_content` and not `reasoning`."""
+
+    location: Location
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What the serve command says; `reasoning_parser_at` is the place of its flag."""
+    """What the serve command says; `reasoning_parser_at` is the place of its flag, `command` the whole of it."""
 
     name: str
     location: Location
@@ -65,6 +114,7 @@ class ServerFacts:
     tools: bool
     default_kwargs: Mapping[str, Any] = field(default_factory=dict)
     effort_map: Mapping[str, str] = field(default_factory=dict)
+    command: ServeCommand | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +135,9 @@ class AuditFacts:
         lone: the template came alone, not with its model.
         call: how the model opens a tool call.
         asked: kwargs that somebody is known to send.
+        requests: requests that are really sent; None where nobody gave any.
+        clients: places where a client reads the field of old releases; None where no client was looked at.
+        gates: what the judged parser reads from each prompt.
     """
 
     source: str
@@ -107,6 +160,9 @@ class AuditFacts:
     others: tuple[OtherTemplate, ...] = ()
     tokenizer_faults: tuple[TokenizerFault, ...] = ()
     server: ServerFacts | None = None
+    requests: tuple[SentRequest, ...] | None = None
+    clients: tuple[OldFieldRead, ...] | None = None
+    gates: tuple[Gate, ...] = ()
     template_at: Location | None = None
     """The line of the template that writes the last marker of a plain prompt, or its first line."""
 

@@ -1,0 +1,57 @@
+"""Sources of clients: which reads of the old field are found, and which are none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from reasonctl.checks.clients import read_clients
+from reasonctl.errors import InputError
+
+
+def lines(tmp_path: Path, name: str, text: str) -> list[int | None]:
+    (tmp_path / name).write_text(text)
+    return [read.location.line for read in read_clients([str(tmp_path / name)])]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.py", "x = m.reasoning_content\n", [1]),
+        ("a.py", "x = m['reasoning_content']\n", [1]),
+        ("a.py", "x = m.get('reasoning_content', '')\n", [1]),
+        ("a.py", "if hasattr(d, 'reasoning_content'):\n    print(d.reasoning_content)\n", [1, 2]),
+        ("a.py", "x = getattr(m, 'reasoning', None) or getattr(m, 'reasoning_content', None)\n", []),
+        ("a.py", "m.reasoning_content = 1\nd = {'reasoning_content': 2}\nf(reasoning_content=3)\n", []),
+        ("a.py", "def a(m):\n    return m.reasoning\ndef b(m):\n    return m.reasoning_content\n", [4]),
+        ("a.py", "x = (chunk.choices[0]\n     .delta\n     .reasoning_content)\n", [3]),
+        ("a.py", "# m.reasoning_content\nx = 'the reasoning_content field'\n", []),
+        ("a.py", "this is no python: m.reasoning_content\n", [1]),
+        ("a.ts", "const r = delta.reasoning_content;\n", [1]),
+        ("a.ts", "const r = delta?.reasoning ?? delta?.reasoning_content;\n", []),
+        ("a.ts", "// delta.reasoning_content\ninterface D {\n  reasoning_content?: string;\n}\n", []),
+        ("a.ts", "const { reasoning_content } = message;\n", [1]),
+        ("a.js", "body = { reasoning_content: text };\n", []),
+        ("a.yaml", "path: choices[0].message.reasoning_content\n", [1]),
+        ("a.json", '{"extract": "$.choices[0].message.reasoning_content"}\n', [1]),
+        ("a.json", '{"messages": [{"role": "assistant", "reasoning_content": "x"}]}\n', []),
+    ],
+)
+def test_reads(tmp_path: Path, name: str, text: str, expected: list[int]) -> None:
+    assert lines(tmp_path, name, text) == expected
+
+
+def test_a_folder_is_walked_but_not_what_others_wrote(tmp_path: Path) -> None:
+    for place in ("src", "node_modules/x", ".venv/y"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "c.ts").write_text("const r = d.reasoning_content\n")
+    (tmp_path / "notes.txt").write_text("d.reasoning_content\n")
+    found = read_clients([str(tmp_path)])
+    assert [Path(read.location.path).parent.name for read in found] == ["src"]
+    assert found[0].text == "const r = d.reasoning_content"
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_clients([str(tmp_path / "x.py")])
