@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from ..parsers import ParserRow
+    from ..parsers.checked import LastCheck
     from ..parsers.target import Target
     from ..reports.page import Page
 
@@ -30,6 +31,7 @@ def parsers(
     import sys
 
     from .. import parsers as table
+    from ..parsers.checked import last_checks
     from ..parsers.target import parse_target
     from ..reports import formats
 
@@ -38,7 +40,10 @@ def parsers(
     server = parse_target(target)
     rows = [table.row(each, server) for each in ([name] if name is not None else table.names(server))]
     if format_ == "json":
-        plain = [dataclasses.asdict(row) for row in rows]
+        plain = [
+            dataclasses.asdict(row) | {"checked": [dataclasses.asdict(check) for check in last_checks(row.name)]}
+            for row in rows
+        ]
         data = plain[0] if name is not None else {"target": str(server), "parsers": plain}
         formats.to_stdout(json.dumps(data, indent=1, ensure_ascii=False) + "\n")
         return
@@ -55,24 +60,34 @@ def parsers(
 def _all(page: Page, rows: Sequence[ParserRow], server: Target) -> None:
     from rich.text import Text
 
+    from ..parsers.checked import last_checks
+
+    checks = {row.name: {check.version: check.cases for check in last_checks(row.name)} for row in rows}
+    versions = list(dict.fromkeys(version for each in checks.values() for version in each))
     page.line(Text(f"{len(rows)} reasoning parsers of {server}", "bold"))
     page.blank()
     page.table(
-        ("name", "since", "start and end marker", "switch and its default"),
+        ("name", "since", "start and end marker", "switch and its default", *versions),
         [
             (
                 Text.assemble(Text(row.name, "bold"), "" if row.modelled else " *"),
                 row.since,
                 "  ".join(filter(None, (_few(row.start), _few(row.end)))) or "-",
                 _switches(row),
+                *(str(checks[row.name].get(version, "-")) for version in versions),
             )
             for row in rows
         ],
         keep=(0, 1),
+        right=range(4, 4 + len(versions)),
     )
     page.blank()
     if not all(row.modelled for row in rows):
         page.line("* no built-in model yet")
+    if versions:
+        page.line(
+            f"{', '.join(versions)}: on how many cases that vLLM's own parser gave the same (`reasonctl vllm check`)"
+        )
     page.line("`reasonctl parsers NAME` says everything about one.")
 
 
@@ -98,6 +113,7 @@ def _one(page: Page, row: ParserRow) -> None:
 
 def _details(row: ParserRow) -> Iterator[tuple[str, str | Text]]:
     """Everything the row knows, in words; what it does not have is left out."""
+    from ..parsers.checked import last_checks
     from ..parsers.versions import history
 
     yield "start markers", _list(row.start) or "none"
@@ -127,10 +143,15 @@ def _details(row: ParserRow) -> Iterator[tuple[str, str | Text]]:
     yield "any delta size alike", _yes(row.chunk_invariant)
     yield "paired with", ", ".join(row.architectures) or "no model by documentation or recipes"
     yield "built-in model", "yes" if row.modelled else "not yet"
+    yield "checked with", "; ".join(map(_checked, last_checks(row.name))) or "no real vLLM yet"
     for quirk in (*row.quirks, *history(row.name)):
         yield "note", quirk
     for source in row.sources:
         yield "source", source
+
+
+def _checked(check: LastCheck) -> str:
+    return f"vLLM {check.version}: the same on {check.cases} cases (seed {check.seed})"
 
 
 def _list(texts: Sequence[str]) -> str:

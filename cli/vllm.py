@@ -76,14 +76,11 @@ def _announce(made: Plan) -> None:
         return
     typer.echo(f"reasonctl: vLLM {made.version} for parser use, in {made.place}:", err=True)
     for step in steps:
-        typer.echo(f"  {step.what}: about {_megabytes(step.download)} to download, {_megabytes(step.disk)}", err=True)
-    download, disk = sum(step.download for step in steps), sum(step.disk for step in steps)
-    minutes = sum(step.minutes for step in steps)
-    typer.echo(
-        f"  together about {_megabytes(download)} to download and {_megabytes(disk)} of disk,"
-        f" {minutes:g} min on a fast network",
-        err=True,
-    )
+        typer.echo(
+            f"  {step.what}: about {_megabytes(step.download)} to download and {_megabytes(step.disk)} of disk,"
+            f" {step.minutes:g} min on a fast network",
+            err=True,
+        )
 
 
 def _megabytes(count: float) -> str:

