@@ -64,6 +64,10 @@ def build(
 
         own = effective if request_kwargs is None else dict(request_kwargs)
         return build_engine(name, vocabulary, effective, request_kwargs=own, target=target)
+    if found.family == "cohere":
+        from .models.cohere import build_cohere
+
+        return build_cohere(name, vocabulary)
     from .models.legacy import build_legacy
 
     return build_legacy(name, vocabulary, effective)

@@ -254,7 +254,7 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         quirks=(
             "strips the label thought and its newline",
             "reads an open prompt when streaming only; full mode looks for the end marker or the label",
-            "off, which is the default: a stream behind a prompt without markers passes everything on, markers included",
+            "off, the default: a stream behind a prompt without markers passes everything on, markers included",
             "a streamed delta that ends in the middle of the label is lost with the answer in it",
         ),
     ),

@@ -167,7 +167,7 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
             since="0.21",
             start=("<|START_THINKING|>",),
             end=("<|END_THINKING|>",),
-            truncation="by the unified parser",
+            truncation=truncation,
             prompt_rule="an end marker behind the last start marker or <|CHATBOT_TOKEN|> means ended",
             gates_grammar=_GATE,
             sources=("vllm/reasoning/cohere_command_reasoning_parser.py", "vllm/parser/cohere_command.py"),
@@ -175,12 +175,24 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
             tool_markers=("<|START_ACTION|>",),
             skip_special_tokens=False,
             stripped=("<|START_RESPONSE|>", "<|END_RESPONSE|>", "<|START_TEXT|>", "<|END_TEXT|>"),
+            needs_start_in_output=needs_start,
+            reads_prompt_stream=False,
+            counting="generated-block",
             architectures=architectures,
-            quirks=("splitting needs the package cohere_melody",),
+            modelled=True,
+            quirks=(
+                "splitting needs the package cohere_melody, which takes tool calls and citation marks out of the text",
+                "reads nothing of the prompt, in full or streamed",
+            ),
         )
-        for name, architectures in (
-            ("cohere_command3", ("command-a-reasoning",)),
-            ("cohere_command4", ("command-a-plus", "cohere2_moe")),
+        for name, architectures, truncation, needs_start in (
+            (
+                "cohere_command3",
+                ("command-a-reasoning",),
+                "reasoning behind a generated start marker, else content",
+                True,
+            ),
+            ("cohere_command4", ("command-a-plus", "cohere2_moe"), "reasoning", False),
         )
     ),
     *(

@@ -40,6 +40,39 @@ _DEEPSEEK_V4 = Family(
     switches=({"reasoning_effort": "none"}, {"thinking": True, "reasoning_effort": "none"}),
 )
 
+_COHERE = Family(
+    start="<|START_THINKING|>",
+    end="<|END_THINKING|>",
+    turns=("<|CHATBOT_TOKEN|>", "<|END_OF_TURN_TOKEN|>"),
+    tools=(
+        "<|START_ACTION|>",
+        "<|END_ACTION|>",
+        "<|START_RESPONSE|>",
+        "<|END_RESPONSE|>",
+        "<|START_TEXT|>",
+        "<|END_TEXT|>",
+        "<co>",
+        "</co: 0:[0]>",
+    ),
+    tool_tokens=(
+        "<|START_ACTION|>",
+        "<|END_ACTION|>",
+        "<|START_RESPONSE|>",
+        "<|END_RESPONSE|>",
+        "<|START_TEXT|>",
+        "<|END_TEXT|>",
+    ),
+    pieces=("</co: 0:", "[0]>"),
+    calls=(
+        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"a": 1}}]<|END_ACTION|>',
+        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": 5<|END_ACTION|>',
+        "<|START_ACTION|><|END_ACTION|>",
+        "<|START_RESPONSE|>It is <co>four</co: 0:[0]>.<|END_RESPONSE|>",
+        "<|START_TEXT|>It is <co>four</co: 0:[0,1],1:[2]>.<|END_TEXT|>",
+        "<|START_THINKING|>It is <co>four</co: 0:[0]>.<|END_THINKING|>",
+    ),
+)
+
 
 def _plamo_call(arguments: str, *, name: str | None = "f") -> str:
     named = "" if name is None else f"<|plamo:begin_tool_name:plamo|>{name}<|plamo:end_tool_name:plamo|>"
@@ -196,6 +229,8 @@ ENGINE_FAMILIES: dict[str, Family] = {
             "[ARGS]{}",
         ),
     ),
+    "cohere_command3": _COHERE,
+    "cohere_command4": _COHERE,
     "plamo3": Family(
         start="<|plamo:begin_think:plamo|>",
         end="<|plamo:end_think:plamo|>",

@@ -12,7 +12,7 @@ MODELLED = {
     "deepseek_r1", "step5", "deepseek_v3", "holo2", "ernie45", "step3", "hy_v3", "hy_v4", "poolside_v1",
     "qwen3", "mimo", "nemotron_v3", "granite_thinking_parser", "step3p5", "minicpmv", "seed_oss", "glm45", "glm47",
     "ling3", "kimi_k2", "minimax_m2", "minimax_m2_append_think", "deepseek_v4", "deepseek_v41",
-    "gemma4", "inkling", "mistral", "plamo3",
+    "gemma4", "inkling", "mistral", "plamo3", "cohere_command3", "cohere_command4",
 }  # fmt: skip
 
 

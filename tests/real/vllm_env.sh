@@ -15,6 +15,8 @@ if ! "$dir/bin/python" -c "import importlib.metadata as m, sys; sys.exit(m.versi
   # Their builds for this torch need CUDA libraries; no parser imports them.
   "${pip[@]}" uninstall -q -y torchaudio torchvision torchcodec
 fi
+# What vLLM's Cohere parsers ask for.
+"${pip[@]}" install -q "cohere-melody==0.15.3"
 
 for version in "$@"; do
   target="$dir/vllm-$version"
