@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -16,6 +16,7 @@ from ..checks.report import Policy, Report
 from ..checks.rule import matching_rules
 from ..errors import InputError
 from ..reports import formats
+from .engines import CalledEngines
 from .paths import report_base, with_relative_paths
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What the common options say. `target` is None where `--target` was not given."""
+    """What the common options say. `target` is None where `--target` was not given; `engines` are those of `--vllm`."""
 
     outputs: tuple[tuple[str, Path | None], ...]
     policy: Policy
@@ -32,12 +33,17 @@ class CheckOptions:
     quiet: bool
     verbose: bool
     debug: bool
+    engines: CalledEngines = field(default_factory=CalledEngines)
 
 
-def checking(command: Callable[..., Report]) -> Callable[..., None]:
+def checking(command: Callable[..., Report], *, several: bool = False) -> Callable[..., None]:
     """Give a command the common options; it receives them as the keyword argument `options` and returns its report.
 
     The wrapper writes the report in every format asked for and exits with the report's code.
+
+    Args:
+        command: what is called.
+        several: it takes more than one `--vllm`.
     """
     hints = get_type_hints(command, include_extras=True)
     own = [
@@ -50,7 +56,12 @@ def checking(command: Callable[..., Report]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**values: Any) -> None:
         options = _common(**{parameter.name: values.pop(parameter.name) for parameter in common})
-        report = with_relative_paths(command(**values, options=options), report_base(Path.cwd()))
+        if len(options.engines.specs) > 1 and not several:
+            raise InputError("one is compared with nothing here", source="--vllm", mend="give it once")
+        try:
+            report = with_relative_paths(command(**values, options=options), report_base(Path.cwd()))
+        finally:
+            options.engines.close()
         formats.write(report, options.outputs, verbose=options.verbose, quiet=options.quiet)
         raise typer.Exit(report.exit_code)
 
@@ -105,6 +116,15 @@ def _common(
         str | None,
         typer.Option(metavar="SERVER", rich_help_panel=Group, help="Judge as: vllm, vllm==0.32.0, slimserve."),
     ] = None,
+    vllm: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ENGINE",
+            rich_help_panel=Group,
+            help="A real vLLM runs the parsers: a Python, a virtual environment, DIR:PYTHON, cmd:COMMAND, image:REF or "
+            "pod:NAMESPACE/NAME.",
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=Group, help="Only the verdict line.")] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", rich_help_panel=Group, help="Show info findings too.")
@@ -130,6 +150,7 @@ def _common(
         quiet=quiet,
         verbose=verbose,
         debug=debug,
+        engines=CalledEngines(vllm or (), quiet=quiet),
     )
 
 

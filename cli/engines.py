@@ -1,0 +1,118 @@
+"""The vLLMs that a call names with `--vllm`: brought up when they are needed, gone when the call is over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..parsers.bridge.bridge import Bridge
+    from ..parsers.bridge.plugin import Plugin
+    from ..parsers.bridge.spec import EngineSpec
+    from ..parsers.target import Target
+    from ..serve.command import ServeCommand
+
+PLUGIN = "reasoning-parser-plugin"
+
+
+class CalledEngines:
+    """What `--vllm` names, in order.
+
+    Args:
+        texts: its values.
+        quiet: nothing is shown while they come up.
+
+    Raises:
+        InputError: a value names nothing that is there.
+    """
+
+    def __init__(self, texts: Sequence[str] = (), *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._open: dict[tuple[EngineSpec, Plugin | None], Bridge] = {}
+        self.specs: tuple[EngineSpec, ...] = ()
+        if texts:
+            from ..parsers.bridge.spec import parse_engine
+
+            self.specs = tuple(map(parse_engine, texts))
+
+    def open(self, plugin: Plugin | None = None) -> tuple[Bridge, ...]:
+        """All of them, up and ready, with the plugin loaded. Raises BridgeError where one does not come up."""
+        missing = [spec for spec in self.specs if (spec, plugin) not in self._open]
+        if missing:
+            from ..parsers.bridge.bridge import open_bridge
+
+            for spec in missing:
+                with _Starting(spec.text, shown=not self._quiet):
+                    self._open[spec, plugin] = open_bridge(spec, plugin=plugin)
+        return tuple(self._open[spec, plugin] for spec in self.specs)
+
+    def first(self, plugin: Plugin | None = None) -> Bridge | None:
+        """The first of them, None without any."""
+        return next(iter(self.open(plugin)), None)
+
+    def target(self, given: Target | None, command: ServeCommand | None) -> Target:
+        """The server to judge by: `--target`, else the running vLLM, else the command's own evidence, else the newest.
+
+        A command of another product than vLLM stays what it is.
+        """
+        from ..parsers.target import Target
+
+        if given is not None:
+            return given
+        evidence = command.judged_as if command is not None else Target()
+        bridge = self.first(plugin_of(command)) if evidence.product == "vllm" else None
+        return (bridge.target if bridge is not None else None) or evidence
+
+    def close(self) -> None:
+        """End them all."""
+        for bridge in self._open.values():
+            bridge.close()
+        self._open.clear()
+
+
+def plugin_of(command: ServeCommand | None) -> Plugin | None:
+    """The command's `--reasoning-parser-plugin`, None where it has none (vLLM takes a name of 3 characters for none).
+
+    Raises:
+        InputError: the file is not there, beside the command's own file or where it says.
+    """
+    text = command.text(PLUGIN) if command is not None else None
+    if command is None or text is None or len(text) <= 3:
+        return None
+    from ..parsers.bridge.plugin import read_plugin
+
+    for path in (Path(text).expanduser(), Path(command.location.path).parent / text):
+        if path.is_file():
+            return read_plugin(path)
+    place = command.flags[PLUGIN].location
+    raise InputError(
+        f"--{PLUGIN} {text}: no such file",
+        source=place.path,
+        line=place.line,
+        column=place.column,
+        mend="put the file there, or take the flag away: --vllm loads it",
+    )
+
+
+class _Starting:
+    """A spinner on a terminal while a vLLM is imported: that takes seconds."""
+
+    def __init__(self, text: str, *, shown: bool) -> None:
+        self._status: Any = None
+        if shown and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.markup import escape
+
+            self._status = Console(stderr=True).status(f"starting vLLM: {escape(text)}")
+
+    def __enter__(self) -> None:
+        if self._status is not None:
+            self._status.start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
