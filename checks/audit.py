@@ -8,15 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..parsers import ROWS, STATE_MARKERS, Target, Vocabulary, names, near_names, paired
+from ..parsers import ROWS, STATE_MARKERS, Target, Vocabulary, near_names, paired
 from ..parsers.assumed import AssumedVocabulary
+from ..parsers.engines import BuiltinEngine, ParserEngine
 from ..parsers.row import ParserRow
 from ..prompts.model import Model, Template
 from ..prompts.survey import Survey, survey
 from . import fit_setup, fit_split, fit_stress, tpl_render, tpl_states
 from .facts import AuditFacts, MarkerFact, Mode, OtherTemplate, ServerFacts, TokenizerFault
 from .finding import Coverage, Finding, Location
-from .internal import UnreadableInput
+from .internal import ResultLost, UnreadableInput
 from .probes import cell_of
 from .rank import ranked, recommended
 from .rule import Rule
@@ -35,6 +36,7 @@ def audit(
     server: ServerFacts | None = None,
     asked: Sequence[Mapping[str, Any]] = (),
     model_problem: str | None = None,
+    engine: ParserEngine | None = None,
 ) -> AuditFacts:
     """Everything there is to know about one model under one server.
 
@@ -46,7 +48,9 @@ def audit(
         server: the serve command, where there is one.
         asked: chat-template kwargs that real requests send.
         model_problem: why there is no model.
+        engine: who runs the parsers; None: the built-in models of the target.
     """
+    runs = engine or BuiltinEngine(target)
     mode: Mode = "none" if parser is None else "auto" if parser == "auto" else "configured"
     configured = parser if mode == "configured" else None
     bare = AuditFacts(
@@ -56,9 +60,11 @@ def audit(
         thinking=Thinking(),
         mode=mode,
         configured=configured,
-        unknown=_unknown(configured, target),
+        unknown=_unknown(configured, target, runs),
         server=server,
         asked=tuple(asked),
+        registered=runs.names() if runs.target is not None else (),
+        plugin_problem=getattr(runs, "plugin_problem", None),
     )
     if model is None:
         return replace(bare, prompt_problem=model_problem or "the model is not there")
@@ -80,20 +86,41 @@ def audit(
         prompt_problem=_prompt_problem(model, rendered),
         real_tokenizer=model.tokenizer is not None,
         lone=model.kind in ("template", "tokenizer_config"),
-        named=tuple(name for name in paired(_names_in(model), model.model_type) if name in names(target)),
+        named=tuple(name for name in paired(_names_in(model), model.model_type) if name in runs.names()),
         call=_call(model, paired(_names_in(model), model.model_type)),
         renders_tools=_renders_tools(rendered),
         others=tuple(_others(model, rendered, target)),
         template_at=template_location(model, thinking),
     )
-    facts = _with_parsers(facts, model)
+    facts = _with_parsers(facts, model, runs)
     return replace(facts, tokenizer_faults=tuple(_tokenizer_faults(model)))
 
 
 def findings(facts: AuditFacts) -> list[Finding]:
     """What the rules make of the facts."""
     found = [finding for rule in rules() for finding in rule.check(facts)]
-    return [*found, *_unread(facts)]
+    return [*found, *_unread(facts), *_lost(facts)]
+
+
+def _lost(facts: AuditFacts) -> Iterable[Finding]:
+    """One finding for each parser that lost results: the judged one alone matters to a server, all to a ranking."""
+    for candidate in facts.candidates:
+        if candidate.lost and (facts.mode == "auto" or candidate is facts.judged):
+            first, more = candidate.lost[0], len(candidate.lost) - 1
+            yield ResultLost.finding(
+                f"{first.lost}: {candidate.name} on {first.probe.name}" + (f", and {more} more" if more else ""),
+                hint="the other results stand; a parser that hangs or exits takes a served request down the same way",
+                subject=facts.subject(parser=candidate.name),
+                location=facts.parser_at,
+                evidence={"output": first.probe.text, "request": {"chat_template_kwargs": dict(first.cell.kwargs)}},
+            )
+    if facts.plugin_problem is not None:
+        yield ResultLost.finding(
+            facts.plugin_problem,
+            hint="mend the plugin: vLLM starts without its parsers, or not at all",
+            subject=facts.subject(key="reasoning-parser-plugin"),
+            location=facts.parser_at,
+        )
 
 
 def _unread(facts: AuditFacts) -> Iterable[Finding]:
@@ -135,7 +162,7 @@ def template_location(model: Model, thinking: Thinking) -> Location | None:
     return Location(_template_path(model, template), _template_line(template, thinking))
 
 
-def _with_parsers(facts: AuditFacts, model: Model) -> AuditFacts:
+def _with_parsers(facts: AuditFacts, model: Model, engine: ParserEngine) -> AuditFacts:
     rendered = facts.survey
     if rendered is None or not rendered.states:
         return facts
@@ -162,9 +189,10 @@ def _with_parsers(facts: AuditFacts, model: Model) -> AuditFacts:
         stop_ids=model.eos_ids if model.tokenizer is not None else frozenset(),
         hides=bool(skips) and any(marker.special for marker in markers),
         target=facts.target,
+        engine=engine,
     )
     text = model.prompt_text
-    candidates = ranked([bench.candidate(name) for name in names(facts.target)], facts.named, text)
+    candidates = ranked([bench.candidate(name) for name in engine.names()], facts.named, text)
     return replace(
         facts,
         markers=markers,
@@ -173,14 +201,17 @@ def _with_parsers(facts: AuditFacts, model: Model) -> AuditFacts:
     )
 
 
-def _unknown(configured: str | None, target: Target) -> str | None:
+def _unknown(configured: str | None, target: Target, engine: ParserEngine) -> str | None:
     """How to mend a parser name that the target does not register; None where it does, or none was given."""
-    if configured is None or configured in names(target):
+    if configured is None or configured in engine.names():
         return None
+    problem = getattr(engine, "plugin_problem", None)
+    if problem is not None:
+        return f"the plugin registers nothing: {problem}"
     if configured in ROWS:
         return f"vLLM {ROWS[configured].since} and later have it"
     near = near_names(configured, target)
-    return f"did you mean {' or '.join(near)}?" if near else f"the target has {', '.join(names(target))}"
+    return f"did you mean {' or '.join(near)}?" if near else f"the target has {', '.join(engine.names())}"
 
 
 def _moves(row: ParserRow | None) -> Callable[[Mapping[str, Any]], Hashable]:

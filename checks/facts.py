@@ -138,6 +138,9 @@ class AuditFacts:
         requests: requests that are really sent; None where nobody gave any.
         clients: places where a client reads the field of old releases; None where no client was looked at.
         gates: what the judged parser reads from each prompt.
+        registered: the parsers of the running vLLM that ran the probes, a plugin's included; empty: the built-in models
+            ran them.
+        plugin_problem: why a plugin's parsers are not among them.
     """
 
     source: str
@@ -163,6 +166,8 @@ class AuditFacts:
     requests: tuple[SentRequest, ...] | None = None
     clients: tuple[OldFieldRead, ...] | None = None
     gates: tuple[Gate, ...] = ()
+    registered: tuple[str, ...] = ()
+    plugin_problem: str | None = None
     template_at: Location | None = None
     """The line of the template that writes the last marker of a plain prompt, or its first line."""
 
@@ -199,12 +204,17 @@ class AuditFacts:
 
     @property
     def fit_confidence(self) -> Confidence:
-        return "high" if self.real_tokenizer and not self.lone and self.target.exact else "medium"
+        return "high" if self.real_tokenizer and not self.lone and self.exact else "medium"
+
+    @property
+    def exact(self) -> bool:
+        """The probes show what the target itself does: its own parsers ran, or models held identical to them."""
+        return bool(self.registered) or self.target.exact
 
     @property
     def modelled_on(self) -> str:
         """What to add to a message where the parsers are modelled for another version than the target."""
-        return "" if self.target.exact else f" (modelled on {NEWEST})"
+        return "" if self.exact else f" (modelled on {NEWEST})"
 
     def weight(self, state: PromptState) -> Weight:
         """How much the request behind this prompt counts."""

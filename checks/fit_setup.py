@@ -82,7 +82,7 @@ class ParserUnknown(Rule):
         yield cls.finding(
             f"{facts.target} registers no reasoning parser {facts.configured!r}: the server does not start",
             hint=facts.unknown,
-            confidence="high" if facts.target.exact else "medium",
+            confidence="high" if facts.exact else "medium",
             subject=facts.subject(parser=facts.configured),
             location=facts.parser_at,
             evidence={"because": f"{facts.configured!r} is none of the names the target registers"},

@@ -122,6 +122,8 @@ class PluginNotLoaded(Rule):
         name = command.reasoning_parser if command is not None else None
         if command is None or name is None or name in ROWS or near_names(name) or facts.configured != name:
             return
+        if name in facts.registered:
+            return
         plugin = "reasoning-parser-plugin" in command.flags
         if plugin and command.on("headless") and not versions.fact("headless-plugin", facts.target.version):
             message = (

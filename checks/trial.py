@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ..errors import InputError
-from ..parsers import build, row
-from ..parsers.base import ParserRaisedError, ParserUnsupportedError, Vocabulary
+from ..parsers import ROWS
+from ..parsers.base import ParserUnsupportedError, Vocabulary
+from ..parsers.engines import BuiltinEngine, ParserEngine
 from ..parsers.feed import Chunking
 from ..parsers.row import ParserRow
-from ..parsers.run import ModeResult, Output, ParserRun, run_parser
+from ..parsers.run import ModeResult, Output, ParserRun
 from ..parsers.target import Target
 from .probes import Cell, Probe, core_probe, stress_probes
 from .thinking import Thinking
@@ -64,17 +64,18 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One probe put to one cell. `raised` is what the parser's constructor raises there."""
+    """One probe put to one cell. `raised` is what the parser's constructor raises there, `lost` why there is no run."""
 
     cell: Cell
     probe: Probe
     run: ParserRun | None
     failures: tuple[Failure, ...] = ()
     raised: str | None = None
+    lost: str | None = None
 
     @property
     def passed(self) -> bool:
-        return self.raised is None and not self.failures
+        return self.raised is None and self.lost is None and not self.failures
 
     @property
     def modes_differ(self) -> bool:
@@ -89,7 +90,8 @@ class Candidate:
 
     `unsupported` says why nothing could be run; `raised` is the constructor's own message where that is the reason.
     `hidden` holds the core probe again with special tokens left out of the text, as a server decodes by default.
-    `switched_on` are cells whose failure is gone once the parser's own switch is turned on.
+    `switched_on` are cells whose failure is gone once the parser's own switch is turned on. `lost` are the probes whose
+    results a crash or a hang cost; they are in none of the others.
     """
 
     name: str
@@ -101,6 +103,7 @@ class Candidate:
     stress: tuple[Trial, ...] = ()
     hidden: tuple[Trial, ...] = ()
     switched_on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    lost: tuple[Trial, ...] = ()
 
     @property
     def deciding(self) -> tuple[Trial, ...]:
@@ -116,7 +119,7 @@ class Candidate:
     def fit(self) -> Fit:
         if self.unsupported is not None or not self.deciding:
             return "unsupported"
-        return "pass" if all(trial.passed for trial in self.deciding) else "fail"
+        return "pass" if not self.lost and all(trial.passed for trial in self.deciding) else "fail"
 
     @property
     def passed(self) -> int:
@@ -152,6 +155,7 @@ class Bench:
         stop_ids: end-of-sequence ids; one ends every probe, as it ends a real answer.
         hides: decoding leaves special tokens out unless the parser asks to keep them.
         target: the server to judge by.
+        engine: who runs the parsers; None: the built-in models of the target.
     """
 
     def __init__(
@@ -164,6 +168,7 @@ class Bench:
         stop_ids: frozenset[int],
         hides: bool,
         target: Target,
+        engine: ParserEngine | None = None,
     ) -> None:
         self.cells = cells
         self.thinking = thinking
@@ -171,7 +176,7 @@ class Bench:
         self.call = call
         self.stop_ids = stop_ids
         self.hides = hides
-        self.target = target
+        self.engine = engine or BuiltinEngine(target)
         self._output_ids: dict[str, tuple[int, ...]] = {}
         self._outputs: dict[tuple[tuple[int, ...], str, bool], Output] = {}
         self._off_at_odds = {
@@ -180,7 +185,7 @@ class Bench:
 
     def candidate(self, name: str) -> Candidate:
         """Run every probe through one parser."""
-        table_row = row(name)
+        table_row = known_row(name) or _unknown_row(name)
         trials: list[Trial] = []
         skipped = 0
         runs: dict[tuple[Any, ...], Trial] = {}
@@ -197,14 +202,18 @@ class Bench:
             return Candidate(
                 name, table_row, unsupported=trials[0].raised, raised=trials[0].raised, skipped=len(self.cells)
             )
-        done = Candidate(name, table_row, trials=tuple(trials), skipped=skipped)
-        if not trials:
+        answered, lost = _apart(trials)
+        done = Candidate(name, table_row, trials=answered, skipped=skipped, lost=lost)
+        if not answered:
             return done
+        stress, lost_stress = _apart(self._stress(name))
+        hidden, lost_hidden = _apart(self._hidden(table_row))
         return replace(
             done,
-            stress=tuple(self._stress(name)),
-            hidden=tuple(self._hidden(name)),
+            stress=stress,
+            hidden=hidden,
             switched_on=self._switched_on(done),
+            lost=(*lost, *lost_stress, *lost_hidden),
         )
 
     def _trial(
@@ -222,39 +231,32 @@ class Bench:
         if known is None:
             known = runs[key] = self._run(name, cell, probe, chunkings, skip_special_tokens)
         failures = tuple(Failure(probe, cell, f.chunking, f.symptoms, f.got) for f in known.failures)
-        return Trial(cell, probe, known.run, failures, known.raised)
+        return Trial(cell, probe, known.run, failures, known.raised, known.lost)
 
     def _run(self, name: str, cell: Cell, probe: Probe, chunkings: tuple[Chunking, ...], skip: bool) -> Trial:
-        run = run_parser(
+        run = self.engine.run(
             name,
             self.vocabulary,
             cell.kwargs,
             self._output(cell.prompt_ids, probe.text, skip),
             chunkings=chunkings,
             request_kwargs=cell.request_kwargs,
-            target=self.target,
         )
+        if run.lost is not None:
+            return Trial(cell, probe, None, lost=run.lost)
         if run.unsupported is not None:
             raise ParserUnsupportedError(run.unsupported)
         if all(mode.error is not None for mode in (run.full, *run.stream)):
-            raised = self._refusal(name, cell)
+            raised = self.engine.refusal(name, self.vocabulary, cell.kwargs, cell.request_kwargs)
             if raised is not None:
                 return Trial(cell, probe, None, raised=raised)
-        markers = self._markers(row(name))
+        markers = self._markers(known_row(name) or _unknown_row(name))
         failures = [
             Failure(probe, cell, mode.chunking, symptoms, mode)
             for mode in (run.full, *run.stream)
             if probe.judged and (symptoms := _symptoms(mode, probe, markers))
         ]
         return Trial(cell, probe, run, tuple(failures))
-
-    def _refusal(self, name: str, cell: Cell) -> str | None:
-        """What the parser's constructor raises for this request; None where it is only the output it cannot take."""
-        try:
-            build(name, self.vocabulary, cell.kwargs, request_kwargs=cell.request_kwargs, target=self.target)
-        except ParserRaisedError as error:
-            return str(error)
-        return None
 
     def _stress(self, name: str) -> Iterable[Trial]:
         """Stress probes on a plain prompt that thinks and on the first that does not, with larger deltas too."""
@@ -264,13 +266,13 @@ class Bench:
             for probe in (*((core,) if core else ()), *stress_probes(cell, self.thinking, self.call)):
                 yield self._trial(name, cell, probe, STRESS_CHUNKINGS, runs)
 
-    def _hidden(self, name: str) -> Iterable[Trial]:
-        if not self.hides or row(name).skip_special_tokens is False:
+    def _hidden(self, table_row: ParserRow) -> Iterable[Trial]:
+        if not self.hides or table_row.skip_special_tokens is False:
             return
         for cell in self._stress_cells():
             core = core_probe(cell, self.thinking)
             if core is not None:
-                yield self._trial(name, cell, core, CORE_CHUNKINGS, {}, skip_special_tokens=True)
+                yield self._trial(table_row.name, cell, core, CORE_CHUNKINGS, {}, skip_special_tokens=True)
 
     def _stress_cells(self) -> list[Cell]:
         plain = [c for c in self.cells if c.conversation == "single_turn" and c.weighs and not c.unclear]
@@ -309,7 +311,10 @@ class Bench:
 
     def _read_by(self, name: str, cell: Cell) -> str:
         """The kwargs that decide what this parser does; equal ones give equal runs."""
-        reads = {kwarg.name for kwarg in row(name).kwargs}
+        known = known_row(name)
+        if known is None:  # what a plugin reads is not known
+            return json.dumps([dict(cell.kwargs), dict(cell.request_kwargs)], sort_keys=True, default=repr)
+        reads = {kwarg.name for kwarg in known.kwargs}
         ours = {key: value for key, value in cell.kwargs.items() if key in reads}
         own = {key: value for key, value in cell.request_kwargs.items() if key in reads}
         return json.dumps([ours, own], sort_keys=True, default=repr)
@@ -381,7 +386,27 @@ def same_split(one: ModeResult, other: ModeResult) -> bool:
 
 def known_row(name: str) -> ParserRow | None:
     """The table row of a name, None for a name that no modelled version registers."""
-    try:
-        return row(name)
-    except InputError:
-        return None
+    return ROWS.get(name)
+
+
+def _unknown_row(name: str) -> ParserRow:
+    """What is known of a plugin's parser, or of one that is newer than the table: nothing."""
+    unknown = "not known: no release that is modelled has it"
+    return ParserRow(
+        name=name,
+        family="own",
+        since="",
+        start=(),
+        end=(),
+        truncation=unknown,
+        prompt_rule=unknown,
+        gates_grammar=unknown,
+        sources=(),
+        counting="none",
+    )
+
+
+def _apart(trials: Iterable[Trial]) -> tuple[tuple[Trial, ...], tuple[Trial, ...]]:
+    """Those with a result, and the lost ones."""
+    found = tuple(trials)
+    return tuple(t for t in found if t.lost is None), tuple(t for t in found if t.lost is not None)

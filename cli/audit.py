@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
+from .engines import plugin_of
 from .given import KWARGS, kwargs_in, not_empty, taken
 from .options import CheckOptions, checking
 
@@ -132,10 +133,9 @@ def _audited(
     given: bool,
 ) -> AuditFacts:
     from ..checks.audit import audit as gather
-    from ..parsers.target import Target
     from ..prompts.model import load_model
 
-    target = options.target or (command.judged_as if command is not None else Target())
+    target = options.engines.target(options.target, command)
     named = source if source is not None else command.model if command is not None else None
     if command is None or given:
         model: Model | None = load_model(named or "", chat_template=chat_template)
@@ -153,6 +153,7 @@ def _audited(
         server=_server(command) if command is not None else None,
         asked=asked,
         model_problem=problem,
+        engine=options.engines.first(plugin_of(command)) if options.engines.specs else None,
     )
 
 
@@ -232,7 +233,6 @@ def _report(audited: Sequence[AuditFacts], options: CheckOptions) -> Report:
     from ..checks.audit import coverage, findings
     from ..checks.audit_json import facts_json
     from ..checks.report import make_report
-    from ..parsers.target import BUILTIN_ENGINE
 
     targets = list(dict.fromkeys(str(facts.target) for facts in audited))
     parts = [facts_json(facts) for facts in audited]
@@ -245,7 +245,7 @@ def _report(audited: Sequence[AuditFacts], options: CheckOptions) -> Report:
     return make_report(
         "audit",
         target=targets[0],
-        engine=BUILTIN_ENGINE,
+        engine=options.engines.described,
         facts=shown,
         findings=[finding for facts in audited for finding in findings(facts)],
         coverage=[row if not several else _in(facts, row) for facts in audited for row in coverage(facts)],

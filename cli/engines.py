@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,8 +64,16 @@ class CalledEngines:
         if given is not None:
             return given
         evidence = command.judged_as if command is not None else Target()
-        bridge = self.first(plugin_of(command)) if evidence.product == "vllm" else None
+        bridge = self.first(plugin_of(command)) if self.specs and evidence.product == "vllm" else None
         return (bridge.target if bridge is not None else None) or evidence
+
+    @property
+    def described(self) -> Mapping[str, str]:
+        """`engine` of a report: the first running one, else the built-in models."""
+        from ..parsers.target import BUILTIN_ENGINE
+
+        opened = next(iter(self._open.values()), None) or self.first()
+        return opened.described if opened is not None else BUILTIN_ENGINE
 
     def close(self) -> None:
         """End them all."""

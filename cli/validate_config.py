@@ -78,7 +78,7 @@ def validate_config(
     from ..budgets.facts import gather
     from ..budgets.request import as_messages
     from ..checks.bud import check_budget
-    from ..parsers.target import BUILTIN_ENGINE, Target
+    from ..parsers.target import Target
 
     efforts = _efforts(effort)
     if config == requests == "-":
@@ -98,7 +98,7 @@ def validate_config(
             r.budget is not None or r.broken_thinking for r in everything if r.endpoint == "messages"
         ),
     )
-    target = options.target or (Target("slimserve") if chosen == "slimserve" else Target())
+    target = options.target or (Target("slimserve") if chosen == "slimserve" else options.engines.target(None, None))
     template, inherited, template_coverage = _template(
         model, chat_template, read, target, chosen == "slimserve" or any(r.budget is not None for r in everything)
     )
@@ -117,7 +117,7 @@ def validate_config(
     return make_report(
         "validate-config",
         target=str(target),
-        engine=BUILTIN_ENGINE,
+        engine=options.engines.described,
         facts=facts.as_json(),
         findings=check_budget(facts),
         coverage=[*_coverage(facts), *template_coverage],
