@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
 from types import MappingProxyType
-from typing import NamedTuple, overload
+from typing import NamedTuple, cast, overload
 
 _NONE: Mapping[int, str] = MappingProxyType({})
 
@@ -30,6 +30,17 @@ class RawDelta(NamedTuple):
 
     text: str
     ids: Sequence[int] = ()
+
+
+def places(ids: Sequence[int], wanted: Set[int]) -> list[int]:
+    """Where any of these ids stands, in order."""
+    found: list[int] = []
+    for token_id in wanted & set(ids):
+        place = -1
+        for _ in range(ids.count(token_id)):
+            place = ids.index(token_id, place + 1)
+            found.append(place)
+    return sorted(found)
 
 
 class Pieces(Sequence[Piece]):
@@ -62,7 +73,14 @@ class Pieces(Sequence[Piece]):
     @cached_property
     def token_ids(self) -> Sequence[int]:
         """The ids of those that have one."""
-        return [one for one in self.ids if one is not None]
+        if None in self.ids:
+            return [one for one in self.ids if one is not None]
+        return cast(Sequence[int], self.ids)
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """Where each piece ends, in characters."""
+        return list(accumulate(map(len, self.texts)))
 
     @cached_property
     def all_tokens(self) -> bool:
@@ -139,12 +157,10 @@ class Deltas(Sequence[RawDelta]):
 
     def holding(self, wanted: Set[int]) -> list[int]:
         """The numbers of the deltas that bring any of these ids, in order."""
-        if wanted.isdisjoint(self.ids):
-            return []
-        places = [place for place, token_id in enumerate(self.ids) if token_id in wanted]
+        found = places(self.ids, wanted)
         if self.ends is None:
-            return places
-        return sorted({bisect_right(self.ends, place) for place in places})
+            return found
+        return sorted({bisect_right(self.ends, place) for place in found})
 
     def at_character(self, place: int) -> int:
         """The number of the delta that brings the character at `place` of `text`."""

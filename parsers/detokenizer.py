@@ -13,6 +13,8 @@ from functools import cached_property
 from typing import Any
 
 _REPLACEMENT = "�"
+_PART = _REPLACEMENT
+"""Stands in a table for the text of an id that may be a part of a character; a stream's text never ends like this."""
 _TAIL = 8
 """Prompt ids that are decoded to see that a stream primed with the prompt is under way."""
 _PER_TOKEN = frozenset(("Replace", "ByteFallback"))
@@ -48,22 +50,19 @@ class Detokenizer:
         at = 0
         if not self._is_primed(prompt, skip_special_tokens):
             at = _Stream(self._backend, prompt, skip_special_tokens).fill(found, ids, 0, table)
-        if table.parts.isdisjoint(ids):
-            return found
-        for place in [place for place, token_id in enumerate(ids) if token_id in table.parts]:
-            if place >= at:
-                # A stream stands behind any whole token as one that is primed with that token alone.
-                last = next((n for n in range(place - 1, -1, -1) if found[n]), None)
-                stream = _Stream(self._backend, prompt if last is None else [ids[last]], skip_special_tokens)
-                at = stream.fill(found, ids, place, table)
+        while _PART in found:
+            at = found.index(_PART, at)
+            # A stream stands behind any whole token as one that is primed with that token alone.
+            last = next((n for n in range(at - 1, -1, -1) if found[n]), None)
+            stream = _Stream(self._backend, prompt if last is None else [ids[last]], skip_special_tokens)
+            at = stream.fill(found, ids, at, table)
         return found
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
         """All ids at once, as the tokenizer decodes them."""
         if self._decodes_bytes:
-            table = self._table(skip_special_tokens)
-            found = list(map(table.__getitem__, ids))
-            if table.parts.isdisjoint(ids):
+            found = list(map(self._table(skip_special_tokens).__getitem__, ids))
+            if _PART not in found:
                 return "".join(found)
         text: str = self._backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
         return text
@@ -104,7 +103,7 @@ class Detokenizer:
 
 
 class _Table(dict[int, str]):
-    """Text by id, filled as ids are asked for. `parts`: the ids among them that may be parts of a character."""
+    """Text by id, filled as ids are asked for."""
 
     def __init__(self, backend: Any, reference: list[int], skip: bool) -> None:
         super().__init__()
@@ -112,16 +111,14 @@ class _Table(dict[int, str]):
         self._reference = reference
         self._skip = skip
         self._before = len(backend.decode(reference, skip_special_tokens=skip)) if reference else 0
-        self.parts: set[int] = set()
 
     def __missing__(self, token_id: int) -> str:
         try:
             text = self._backend.decode([*self._reference, token_id], skip_special_tokens=self._skip)[self._before :]
         except (OverflowError, TypeError):  # no id at all; the stream knows what becomes of it
-            text = _REPLACEMENT
+            text = _PART
         if _REPLACEMENT in text or self._is_byte(token_id):
-            self.parts.add(token_id)
-            text = ""
+            text = _PART
         self[token_id] = text
         return text
 
@@ -147,11 +144,12 @@ class _Stream:
         """Step through `ids` from `at`, noting each one's text, and return where the table can go on."""
         whole = False
         for number in range(at, len(ids)):
-            if whole and table is not None and table[ids[number]]:
+            known = _PART if table is None else table[ids[number]]
+            if whole and known not in ("", _PART):
                 return number
             text = self._step(ids[number])
             found[number] = text or ""
-            whole = bool(text) or (whole and table is not None and ids[number] not in table.parts)
+            whole = bool(text) or (whole and known is not _PART)
         return len(ids)
 
     def _step(self, token_id: int) -> str | None:

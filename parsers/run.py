@@ -103,7 +103,8 @@ class Output:
         """The output's pieces under a parser that sets `skip_special_tokens` to `skip`; None: the parser leaves it."""
         decided = self._skip if skip is None else skip
         if decided not in self._made:
-            self._made[decided] = self._make(decided)
+            other = self._made.get(not decided)
+            self._made[decided] = other if other is not None and self._skips_nothing() else self._make(decided)
         return self._made[decided]
 
     def deltas(self, chunking: Chunking, skip: bool | None = None) -> Deltas:
@@ -119,6 +120,15 @@ class Output:
         if (decided, chunking) not in self._chunked:
             self._chunked[decided, chunking] = chunk(found, chunking)
         return self._chunked[decided, chunking]
+
+    def _skips_nothing(self) -> bool:
+        """Special tokens are not told from others here: the text is given, or none is generated and the prompt has
+        more than such (a stream that nothing was shown in yet may strip a blank).
+        """
+        if self._ids is None:
+            return True
+        special = self._vocabulary.special_ids
+        return special.isdisjoint(self._ids) and not special.issuperset(self.prompt_ids or ())
 
     def _as_recorded(self, decided: bool, found: Pieces) -> Deltas:
         if decided not in self._recorded:

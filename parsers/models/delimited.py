@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..base import Delta, ParserRaisedError, Split, Vocabulary
+from ..columns import places
 from .delegating import LegacyModel
 from .identity import IdentityModel
 
@@ -186,10 +187,3 @@ def cut_at(text: str, end: str, *, after: str | None = None) -> Delta:
 def index_or_length(ids: Sequence[int], token_id: int, first: int = 0) -> int:
     """Where `token_id` stands in `ids` from `first` on, or how many ids there are."""
     return ids.index(token_id, first) if token_id in ids[first:] else len(ids)
-
-
-def places(ids: Sequence[int], wanted: Set[int]) -> list[int]:
-    """Where any of these ids stands."""
-    if wanted.isdisjoint(ids):
-        return []
-    return [at for at, token_id in enumerate(ids) if token_id in wanted]
