@@ -127,5 +127,5 @@ def list_(
         page.line(
             Text(f"vLLM {each.version}", "bold"), f"   {what}, Python {each.python}, {_megabytes(each.size / 1e6)}"
         )
-        page.line(f"--vllm {each.engine}", indent=2, wrap=False)
+        page.line(f"  --vllm {each.engine}", wrap=False)
     formats.to_stdout(page.text())
