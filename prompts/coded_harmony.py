@@ -9,6 +9,7 @@ import base64
 import datetime
 import functools
 import os
+import re
 from collections.abc import Collection, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 VARIABLE = "TIKTOKEN_ENCODINGS_BASE"
 VOCABULARY = "o200k_base.tiktoken"
 _EFFORTS = ("low", "medium", "high")
+_CALL_HEADER = re.compile(r"assistant<\|channel\|>(.+?) to=(.+) <\|constrain\|>(.+)", re.DOTALL)
 
 
 def read(folder: Path) -> CodedPrompts | str:
@@ -59,7 +61,7 @@ class HarmonyPrompts(CodedPrompts):
     cuts_outputs = False
 
     def __init__(self, folder: Path, encoding: HarmonyEncoding, pieces: Mapping[int, bytes]) -> None:
-        by = f"openai-harmony {_version()}"
+        by = " ".join(_version())
         self._encoding = encoding
         super().__init__(
             by=by,
@@ -92,7 +94,7 @@ class HarmonyPrompts(CodedPrompts):
         ids: list[int] = self._encoding.render_conversation_for_completion(
             conversation, Role.ASSISTANT, config=RenderConversationConfig(auto_drop_analysis=False)
         )
-        return ids
+        return _with_recipients_first(self._encoding, ids) if _is_fork() else ids
 
 
 def _system(effort: Any) -> Message:
@@ -135,9 +137,12 @@ def _converted(message: Mapping[str, Any], names: Mapping[Any, str]) -> list[Mes
     content = text or ""
     if role == "tool":
         author = Author.new(Role.TOOL, f"functions.{names.get(message.get('tool_call_id'), '')}")
+        result = Message.from_author_and_content(author, content)
         # The recipient stands behind the channel in the library that vLLM 0.33.0 needs (oss-harmony 0.0.10 and later),
-        # before it in openai-harmony; as a part of the channel's name it does in both.
-        return [Message.from_author_and_content(author, content).with_channel("commentary to=assistant")]
+        # before it in openai-harmony, where it has to be a part of the channel's name.
+        if _is_fork():
+            return [result.with_channel("commentary").with_recipient("assistant")]
+        return [result.with_channel("commentary to=assistant")]
     if role in ("system", "developer"):
         return [_developer(text, None)] if text is not None else []
     parts = [TextContent(text=part) for part in _texts(message) or [""]]
@@ -170,6 +175,33 @@ def _without_old_thoughts(messages: Sequence[Message]) -> list[Message]:
     return [m for index, m in enumerate(messages) if index >= last or m.channel != "analysis"]
 
 
+def _with_recipients_first(encoding: HarmonyEncoding, ids: Sequence[int]) -> list[int]:
+    """The fork's ids with earlier calls as gpt-oss knows them and openai-harmony writes them.
+
+    `<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>` becomes
+    `<|start|>assistant to=functions.f<|channel|>commentary json<|message|>`, as in vLLM's
+    `_use_legacy_tool_call_headers`. Nothing else holds `<|constrain|>`.
+    """
+    start, channel, constrain, message = (
+        encoding.encode(f"<|{name}|>", allowed_special="all")[0]
+        for name in ("start", "channel", "constrain", "message")
+    )
+    changed: list[int] = []
+    begin = 0
+    for at, token_id in enumerate(ids):
+        if token_id == start:
+            changed += ids[begin:at]
+            begin = at
+        elif token_id == message and constrain in ids[begin:at]:
+            header = encoding.decode(ids[begin + 1 : at])
+            if found := _CALL_HEADER.fullmatch(header):
+                name, recipient, kind = found.groups()
+                changed += [start, *encoding.encode(f"assistant to={recipient}")]
+                changed += [channel, *encoding.encode(f"{name} {kind}")]
+                begin = at
+    return [*changed, *ids[begin:]]
+
+
 def _texts(message: Mapping[str, Any]) -> list[str]:
     """The texts of a message's content, which are cut into tokens one by one."""
     content = message.get("content")
@@ -189,14 +221,19 @@ def _today() -> str:
     return datetime.datetime.now().strftime("%Y-%m-%d")
 
 
-def _version() -> str:
-    """Of whichever package brings the module: vLLM's own needs name a drop-in for it."""
-    for package in ("openai-harmony", "oss-harmony"):
+@functools.cache
+def _version() -> tuple[str, str]:
+    """Name and version of the package that brings the module: the fork that vLLM needs, or the original."""
+    for package in ("oss-harmony", "openai-harmony"):
         try:
-            return metadata.version(package)
+            return package, metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return "?"
+    return "openai-harmony", "?"
+
+
+def _is_fork() -> bool:
+    return _version()[0] == "oss-harmony"
 
 
 def _tokenizer(folder: Path, encoding: HarmonyEncoding, pieces: Mapping[int, bytes], by: str) -> CodedTokenizer:

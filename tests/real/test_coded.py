@@ -158,7 +158,7 @@ def test_the_audit_has_prompts_to_try_parsers_on(models: Any, name: str) -> None
     rows = {row.surface: (row.status, row.reason) for row in coverage(facts)}
     assert rows["prompt"] == ("examined", None)
     assert rows["tokenizer"] == ("examined", None)
-    library = "openai-harmony 0.0.8" if name == "harmony" else "mistral-common 1.13.1"
+    library = "oss-harmony 0.0.11" if name == "harmony" else "mistral-common 1.13.1"
     assert rows["template"] == ("absent", f"no template has a say: {library} builds the prompts")
     assert f"{library} builds the prompts: no template has a say" in facts_json(facts)["model"]["notes"]
     assert facts.real_tokenizer
