@@ -50,6 +50,8 @@ def _said(value: Mapping[str, Any], memory: Memory) -> Said:
         memory["id"] = said.id
         if not said.ends:
             said.finish_reason = None
+        elif said.finish_reason == "stop" and memory.get("called"):
+            said.finish_reason = "tool_calls"
         return said
     said = Said()
     _add_event(said, kind, value, memory)
@@ -63,6 +65,7 @@ def _add_event(said: Said, kind: str, value: Mapping[str, Any], memory: Memory) 
         if isinstance(item.get("id"), str):
             items[item["id"]] = len(items)
         if str(item.get("type")).endswith("_call"):
+            memory["called"] = True
             said.call(_index(value, memory), id=item.get("call_id"), name=item.get("name"))
     elif kind in _TEXT:
         memory["reasoned"] = True
@@ -127,7 +130,7 @@ def _finish_reason(value: Mapping[str, Any], *, called: bool) -> str | None:
         return _REASONS.get(str(reason), str(reason) if reason else "length")
     if status == "failed":
         return "error"
-    if status in ("completed", None) and value.get("output"):
+    if status == "completed" or (status is None and value.get("output")):
         return "tool_calls" if called else "stop"
     return None
 
