@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..parsers import Target, names
 from ..parsers.run import ModeResult
 from ..traces.replay import Result, TraceFacts
 from ..traces.splits import NO_PARSER
 from .finding import Confidence, Location
+
+if TYPE_CHECKING:
+    from ..serve.command import ServeCommand
 
 _SHOWN = 600
 """Characters of an output or a split that a finding shows; more is cut in the middle."""
@@ -26,11 +29,13 @@ class ReplayFacts:
         trace: what the parsers made of it.
         target: the server it is judged by.
         given: a model or a serve command was given, so that a cause can be looked for.
+        command: the serve command, where it is known.
     """
 
     trace: TraceFacts
     target: Target = Target()  # noqa: RUF009  (frozen)
     given: bool = False
+    command: ServeCommand | None = None
 
     @cached_property
     def subjects(self) -> tuple[Result, ...]:
@@ -68,11 +73,7 @@ class ReplayFacts:
 
     def real_modes(self, result: Result) -> Iterator[ModeResult]:
         """The modes a server runs without speculative decoding: in full, as recorded, at one token a delta."""
-        primary = result.primary
-        yield from (mode for mode in (result.full, primary) if mode is not None and mode.error is None)
-        for mode in result.stream:
-            if mode.chunking == "token" and mode.error is None and mode != primary:
-                yield mode
+        yield from (mode for mode in result.real_modes if mode.error is None)
 
     def evidence(self, result: Result, streamed: ModeResult | None = None, **more: Any) -> dict[str, Any]:
         """What a reader needs to see the defect: the prompt's end, the output, what the client gets."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .finding import CONFIDENCES, SEVERITIES, Confidence, Coverage, Finding, Severity
@@ -36,11 +36,14 @@ class Policy:
         return (self.select is None or finding.rule in self.select) and finding.rule not in self.ignore
 
     def counts(self, finding: Finding) -> bool:
-        if self.fail_on == "never" or finding.suppressed is not None:
+        return finding.suppressed is None and self.weighs(finding.severity, finding.confidence)
+
+    def weighs(self, severity: Severity, confidence: Confidence) -> bool:
+        """A finding of this severity and confidence counts, where nothing suppresses it."""
+        if self.fail_on == "never":
             return False
-        return SEVERITIES.index(finding.severity) <= SEVERITIES.index(self.fail_on) and CONFIDENCES.index(
-            finding.confidence
-        ) <= CONFIDENCES.index(self.min_confidence)
+        grave = SEVERITIES.index(severity) <= SEVERITIES.index(self.fail_on)
+        return grave and CONFIDENCES.index(confidence) <= CONFIDENCES.index(self.min_confidence)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +51,8 @@ class Report:
     """The outcome of one checking command, in every format's terms.
 
     `facts` is the command's own part of the JSON report, JSON-valued. `policy` decides the verdict and the exit code,
-    which therefore never depend on the format.
+    which therefore never depend on the format. `unlisted` are findings that were made and not kept, by severity and
+    confidence, where a format that shows few of many needs no more of them.
     """
 
     command: str
@@ -58,6 +62,7 @@ class Report:
     findings: Sequence[Finding]
     coverage: Sequence[Coverage]
     policy: Policy = Policy()
+    unlisted: Mapping[tuple[Severity, Confidence], int] = field(default_factory=dict)
 
     @property
     def counting(self) -> list[Finding]:
@@ -65,25 +70,32 @@ class Report:
         return [finding for finding in self.findings if self.policy.counts(finding)]
 
     @property
+    def failed(self) -> bool:
+        """Whether any finding counts, those that are not listed included."""
+        return bool(self.counting) or any(self.policy.weighs(*kind) for kind, number in self.unlisted.items() if number)
+
+    @property
     def incomplete(self) -> bool:
         return any(row.status in ("partial", "skipped") for row in self.coverage)
 
     @property
     def verdict(self) -> Verdict:
-        if self.counting:
+        if self.failed:
             return "fail"
         return "incomplete" if self.incomplete else "pass"
 
     @property
     def exit_code(self) -> int:
         """0 or 1; calls and tools that went wrong never get as far as a report."""
-        failed = bool(self.counting) or (self.policy.fail_on_incomplete and self.incomplete)
+        failed = self.failed or (self.policy.fail_on_incomplete and self.incomplete)
         return int(failed and not self.policy.exit_zero)
 
     @property
     def summary(self) -> dict[str, int]:
         live = [finding for finding in self.findings if finding.suppressed is None]
         counts: dict[str, int] = {severity: sum(f.severity == severity for f in live) for severity in SEVERITIES}
+        for (severity, _), number in self.unlisted.items():
+            counts[severity] += number
         return counts | {"suppressed": len(self.findings) - len(live)}
 
     def as_json(self) -> dict[str, Any]:
@@ -113,10 +125,11 @@ def make_report(
     findings: Iterable[Finding],
     coverage: Iterable[Coverage],
     policy: Policy,
+    unlisted: Mapping[tuple[Severity, Confidence], int] | None = None,
 ) -> Report:
     """A report with the findings the policy shows, most severe first, in an order that two runs share."""
     shown = sorted((f for f in findings if policy.shows(f)), key=_order)
-    return Report(command, target, dict(engine), dict(facts), tuple(shown), tuple(coverage), policy)
+    return Report(command, target, dict(engine), dict(facts), tuple(shown), tuple(coverage), policy, unlisted or {})
 
 
 def _order(finding: Finding) -> tuple[Any, ...]:

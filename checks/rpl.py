@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from . import rpl_recorded, rpl_splits
+from . import rpl_budget, rpl_recorded, rpl_splits, rpl_stream
 from .finding import Finding
 from .replayed import ReplayFacts
 
-RULES: tuple[type[Any], ...] = (*rpl_splits.RULES, *rpl_recorded.RULES)
+RULES: tuple[type[Any], ...] = (*rpl_splits.RULES, *rpl_recorded.RULES, *rpl_budget.RULES, *rpl_stream.RULES)
 
 
 def findings(facts: ReplayFacts) -> Iterator[Finding]:

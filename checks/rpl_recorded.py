@@ -7,8 +7,11 @@ from typing import Any
 
 from ..parsers.run import ModeResult
 from ..traces.replay import Result
+from ..traces.whatif import WhatIf
+from .evidence import said
 from .finding import Finding
 from .replayed import ReplayFacts, called, shorten, split_json
+from .rpl_cause import Cause, cause
 from .rpl_splits import ParserRaised, ReplayMarkerLeak, ReplayStreamDiffers, SplitRule, TextLost
 from .rule import Rule, register
 
@@ -39,6 +42,12 @@ class ReasoningOnly(SplitRule):
                 return text, None if mode.chunking is None else mode, {}
         return None
 
+    @classmethod
+    def cause(cls, facts: ReplayFacts, result: Result) -> Cause | None:
+        from .rpl_budget import spent  # that module's rules are made of this one's base
+
+        return spent(facts, result) or super().cause(facts, result)
+
 
 @register
 class RecordedDiffers(SplitRule):
@@ -65,14 +74,36 @@ class RecordedDiffers(SplitRule):
         if not result.served and recorded.parser is not None:
             return None
         got = {"reasoning": shorten(recorded.reasoning), "content": shorten(recorded.content)}
-        return f"the server returned another split than {result.parser} gives on this output", None, {"recorded": got}
+        who = "the fixture expects" if facts.trace.source == "canitoolcall" else "the server returned"
+        return f"{who} another split than {result.parser} gives on this output", None, {"recorded": got}
 
     @classmethod
     def hint(cls, facts: ReplayFacts, result: Result) -> str:
         matching = [other.parser for other in facts.trace.results if other.matches_recorded]
         if matching:
             return f"{', '.join(matching[:3])} gives exactly what was recorded: check what the server really runs"
+        tried = facts.trace.what_ifs.get(result.parser, ())
+        changed = next((o for o in tried if o.result.matches_recorded and o.same_prompt is not False), None)
+        if changed is not None:
+            return f"{_with(changed)} gives exactly what was recorded: check what the server really runs"
         return "check the server's version (--target), kwargs (--chat-template-kwargs) and prompt"
+
+    @classmethod
+    def cause(cls, facts: ReplayFacts, result: Result) -> Cause | None:
+        none = next((one for one in facts.trace.what_ifs.get(result.parser, ()) if one.kind == "no-parser"), None)
+        if facts.given and none is not None and none.result.matches_recorded and facts.trace.raw.strip():
+            steps = (("server", "without a reasoning parser the server returns exactly what was recorded"),)
+            return Cause("FIT101", steps)
+        return None
+
+
+def _with(changed: WhatIf) -> str:
+    if changed.kind == "no-parser":
+        return "no reasoning parser"
+    if changed.kind == "version":
+        return f"{changed.result.parser} of {changed.change['target']}"
+    how = "without reasoning_effort" if changed.kind == "no-effort" else f"with {said(changed.change)}"
+    return f"{changed.result.parser} {how}"
 
 
 @register
@@ -114,14 +145,20 @@ class WrongParser(Rule):
             failed = _failures(facts, result)
             if not failed or not others or not _stands_for_served(facts, result):
                 continue
+            why = cause(facts, result)
+            evidence = facts.evidence(result, passing=others, because=facts.trace.why)
+            if facts.right is not None:
+                evidence["expected"] = split_json(facts.right)
+            if why is not None:
+                evidence |= {"chain": list(why.chain), "every_step_run": why.ran}
             yield cls.finding(
                 f"{result.parser} fails on this trace ({', '.join(failed)}), {_listed(others)}",
                 hint=f"--reasoning-parser {others[0]}",
-                confidence=facts.confidence,
+                confidence=facts.confidence if why is None or why.ran else "medium",
+                cause=why.rule if why is not None else None,
                 subject=facts.subject(result),
                 location=facts.location,
-                evidence=facts.evidence(result, passing=others, because=facts.trace.why)
-                | ({"expected": split_json(facts.right)} if facts.right is not None else {}),
+                evidence=evidence,
             )
 
 

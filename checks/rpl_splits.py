@@ -11,7 +11,8 @@ from ..traces.replay import Result
 from ..traces.splits import conserved, leaked, same
 from .finding import Finding
 from .replayed import ReplayFacts, advice, called
-from .rpl_cause import cause
+from .rpl_cause import Cause, cause
+from .rpl_mends import Mend, mends
 from .rule import Rule, register
 
 _SERVING = "vLLM 0.33.0 vllm/parser/abstract_parser.py"
@@ -28,17 +29,32 @@ class SplitRule(Rule):
             if seen is None:
                 continue
             message, streamed, more = seen
-            why = cause(facts, result)
+            why = cls.cause(facts, result)
+            mended = cls.mends(facts, result)
+            evidence = facts.evidence(result, streamed, **more)
+            if why is not None:
+                evidence |= {"chain": list(why.chain), "every_step_run": why.ran}
+            if mended:
+                evidence["mends"] = [mend.as_json() for mend in mended]
             yield cls.finding(
                 message,
                 hint=cls.hint(facts, result),
-                confidence=facts.confidence,
+                confidence=facts.confidence if why is None or why.ran else "medium",
                 cause=why.rule if why is not None else None,
                 subject=facts.subject(result),
                 location=facts.location,
-                evidence=facts.evidence(result, streamed, **more)
-                | ({"chain": list(why.chain)} if why is not None else {}),
+                evidence=evidence,
             )
+
+    @classmethod
+    def mends(cls, facts: ReplayFacts, result: Result) -> tuple[Mend, ...]:
+        """What was replayed and mends it."""
+        return mends(facts, result)
+
+    @classmethod
+    def cause(cls, facts: ReplayFacts, result: Result) -> Cause | None:
+        """What explains it."""
+        return cause(facts, result)
 
     @classmethod
     def seen(cls, facts: ReplayFacts, result: Result) -> tuple[str, ModeResult | None, dict[str, Any]] | None:
@@ -47,6 +63,9 @@ class SplitRule(Rule):
 
     @classmethod
     def hint(cls, facts: ReplayFacts, result: Result) -> str:
+        mended = cls.mends(facts, result)
+        if mended:
+            return f"{mended[0].change} (replayed: {mended[0].outcome})"
         text = advice(facts, result)
         return text if facts.given else f"{text}; give --model or --serve for the cause"
 

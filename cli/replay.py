@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InputError
+from ..traces.formats import FORMATS
 from .given import KWARGS, kwargs_in, taken
 from .options import CheckOptions, checking
 from .progress import Progress
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from ..traces.trace import BrokenLine, Trace
 else:
     from ..checks.report import Report
+
+
+_ALONE = "give --parser and --model without --serve"
 
 
 @checking
@@ -55,7 +59,7 @@ def replay(
     ] = None,
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="FORMAT", help="Force a format: trace, sse, chunks, response, vcr or text."),
+        typer.Option("--from", metavar="FORMAT", help=f"Force a format: {', '.join(FORMATS)}."),
     ] = None,
     jq: Annotated[
         str | None, typer.Option(metavar="EXPR", help="Map other JSON; every value it yields is read as a recording.")
@@ -73,13 +77,13 @@ def replay(
     server = _server(serve)
     target = options.target or (server.judged_as if server is not None else Target())
     setting = _setting(server, model, chat_template, chat_template_kwargs, request)
-    plan = _plan(parser or [], server, target, chunking)
-    gathered = Gathered(plan, setting, served_known=server is not None, model_said=_model_said(server, model, setting))
+    plan = _plan(parser or [], server, target, chunking, explain=_explains(setting))
+    gathered = Gathered(plan, setting, server, options=options, model_said=_model_said(server, model, setting))
     with Progress(traces, shown=not options.quiet) as progress:
         items = _read(traces, from_, jq, progress.watch)
         for item in replay_all(items, setting, plan, jobs=jobs):
             gathered.add(item)
-    return gathered.report(options)
+    return gathered.report()
 
 
 def _one_stdin(traces: Sequence[str], serve: str | None, request: str | None) -> None:
@@ -93,12 +97,35 @@ def _one_stdin(traces: Sequence[str], serve: str | None, request: str | None) ->
 def _server(serve: str | None) -> ServeCommand | None:
     if serve is None:
         return None
+    from ..serve.command import ServeCommand
     from ..serve.read import read_serve
 
-    servers = read_serve(serve)
+    found = read_serve(serve)
+    servers = [server for server in found if isinstance(server, ServeCommand)]
+    if found and not servers:
+        other = next(server for server in found if not isinstance(server, ServeCommand))
+        raise InputError(f"a {other.engine} server, whose parsers are not known here", source=serve, mend=_ALONE)
     if len(servers) != 1:
-        raise InputError(f"{len(servers)} servers in it, where one served the traces", source=serve)
+        mend = "give the one command line that served the traces"
+        raise InputError(f"{len(servers)} servers in it, where one served the traces", source=serve, mend=mend)
     return servers[0]
+
+
+def _served_parser(server: ServeCommand | None) -> str | None:
+    """The parser the command runs; `none` where it runs none.
+
+    One that is set in `--structured-outputs-config` alone splits too (vLLM 0.33.0, engine/arg_utils.py), and gpt-oss
+    brings its own (model_executor/models/config.py).
+    """
+    from ..traces.splits import NO_PARSER
+
+    if server is None:
+        return None
+    structured = (server.json("structured-outputs-config", twice=True) or {}).get("reasoning_parser")
+    named = server.reasoning_parser or (structured if isinstance(structured, str) else None)
+    if named:
+        return named
+    return "openai_gptoss" if "gpt-oss" in (server.model or "").lower() else NO_PARSER
 
 
 def _setting(
@@ -146,7 +173,15 @@ def _served_template(server: ServeCommand, value: str) -> tuple[str | None, str 
     return None, value
 
 
-def _plan(parsers: Sequence[str], server: ServeCommand | None, target: Target, chunking: str | None) -> Plan:
+def _explains(setting: Setting) -> bool:
+    """Model or server are known, so that the cause of a failure can be looked for."""
+    return setting.serve_known or setting.model is not None or setting.chat_template is not None
+
+
+def _plan(
+    parsers: Sequence[str], server: ServeCommand | None, target: Target, chunking: str | None, *, explain: bool
+) -> Plan:
+    from ..budgets.request import BUDGET_KEY
     from ..parsers import names, row
     from ..parsers.feed import parse_chunkings
     from ..traces.replay import DEFAULT_CHUNKINGS, Plan
@@ -157,10 +192,10 @@ def _plan(parsers: Sequence[str], server: ServeCommand | None, target: Target, c
         if name != NO_PARSER:
             row(name, target)
     asked = tuple(dict.fromkeys((*named, *(names(target) if "all" in parsers else ()))))
-    served = server.reasoning_parser if server is not None else None
+    served = _served_parser(server)
     if server is not None and len(named) == 1:
         served = named[0]
-    elif server is not None and served is not None:
+    elif server is not None and served is not None and served != NO_PARSER:
         _registered(served, server, target)
     return Plan(
         parsers=asked,
@@ -168,7 +203,17 @@ def _plan(parsers: Sequence[str], server: ServeCommand | None, target: Target, c
         serve_parser=served,
         chunkings=parse_chunkings(chunking) if chunking is not None else DEFAULT_CHUNKINGS,
         target=target,
+        explain=explain,
+        strings=_strings(server),
+        budgeted=server is not None and BUDGET_KEY in (server.override_generation_config or {}),
     )
+
+
+def _strings(server: ServeCommand | None) -> tuple[str | None, str | None]:
+    """The start and end text that the engine counts thinking between, where the command gives its own."""
+    given = (server.reasoning_config or {}) if server is not None else {}
+    start, end = (given.get(f"reasoning_{name}_str") for name in ("start", "end"))
+    return start if isinstance(start, str) and start else None, end if isinstance(end, str) and end else None
 
 
 def _registered(parser: str, server: ServeCommand, target: Target) -> None:

@@ -2,46 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
-from ..checks.finding import Coverage, Finding, Location
+from ..checks.finding import SEVERITIES, Coverage, Finding, Location
 from ..checks.internal import ResultLost, UnreadableInput
 from ..checks.replayed import ReplayFacts
 from ..checks.report import Report, make_report
 from ..checks.rpl import findings
 from ..parsers.target import BUILTIN_ENGINE
+from ..serve.command import ServeCommand
 from ..traces.context import Setting
 from ..traces.pool import Lost, ModelPart
-from ..traces.replay import Plan, TraceFacts, recorded_json, result_json
+from ..traces.replay import Plan, TraceFacts
+from ..traces.splits import Status
 from ..traces.trace import BrokenLine
 from .options import CheckOptions
+from .paths import relative_path, report_base
+from .replay_kept import Ids, Kept, Needs
+
+STATUSES: tuple[Status, ...] = get_args(Status)
+_NOTES = 100
+"""Different notes of contexts that are kept."""
 
 
 class Gathered:
-    """What the report will say, one trace at a time: of a trace only its JSON and its findings are kept."""
+    """What the report will say, one trace at a time."""
 
-    def __init__(self, plan: Plan, setting: Setting, *, served_known: bool, model_said: str | None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        setting: Setting,
+        server: ServeCommand | None,
+        *,
+        options: CheckOptions,
+        model_said: str | None,
+    ) -> None:
         self._plan = plan
-        self._given = served_known or setting.model is not None or setting.chat_template is not None
-        self._with_server = served_known
+        self._server = server
+        self._options = options
         self._model = setting.model
         self._model_said = model_said
-        self._results: list[dict[str, Any]] = []
-        self._best: list[dict[str, Any]] = []
-        self._compared: dict[str, Any] = {}
-        self._recorded: dict[str, Any] = {}
+        self._kept = Kept(Needs.of(options))
+        self._scores: dict[str, dict[str, int]] = {}
+        self._rules: dict[str, dict[str, Any]] = {}
         self._inputs: dict[tuple[str, str], dict[str, Any]] = {}
-        self._parsers: dict[str, None] = {}
-        self._findings: list[Finding] = []
         self._tokenizers: set[str] = set()
         self._notes: dict[str, int] = {}
         self._prompts: dict[str | None, int] = {}
         self._not_run: dict[str, str] = {}
         self._traces = 0
         self._broken = 0
-        self._ids: set[str] = set()
+        self._ids = Ids()
 
     def add(self, item: TraceFacts | BrokenLine | Lost | ModelPart) -> None:
         if isinstance(item, BrokenLine):
@@ -55,51 +69,78 @@ class Gathered:
             self._traces += 1
             self._add_facts(item)
 
-    def report(self, options: CheckOptions) -> Report:
+    def report(self) -> Report:
         order = ("assumed", "trace", "model")
         facts = {
             "traces": self._traces,
-            "parsers": list(self._parsers),
+            "parsers": list(self._scores),
             "tokenizer": next((name for name in order if name in self._tokenizers), "assumed"),
-            "results": self._results,
-            "best": self._best,
-            "compared": self._compared,
             "inputs": list(self._inputs.values()),
-            "recorded": self._recorded,
+            "server": self._server_json(),
+            "scores": self._scores,
+            "rules": {name: self._rules[name] for name in sorted(self._rules, key=self._weight)},
+            **self._kept.as_json(),
         }
         return make_report(
             "replay",
             target=str(self._plan.target),
             engine=BUILTIN_ENGINE,
             facts=facts,
-            findings=self._findings,
+            findings=self._kept.findings,
             coverage=list(self._coverage()),
-            policy=options.policy,
+            policy=self._options.policy,
+            unlisted=self._kept.unlisted,
         )
 
+    def _weight(self, name: str) -> tuple[int, str]:
+        return SEVERITIES.index(self._rules[name]["severity"]), name
+
+    def _server_json(self) -> dict[str, Any] | None:
+        if self._server is None:
+            return None
+        flags = self._server.flags
+        place = flags["reasoning-parser"].location if "reasoning-parser" in flags else self._server.location
+        path = relative_path(place.path, report_base(Path.cwd()))
+        return {"name": self._server.name, "parser": self._plan.serve_parser, "path": path, "line": place.line}
+
     def _add_facts(self, facts: TraceFacts) -> None:
-        if facts.id in self._ids:
+        own_place = facts.id == f"{facts.path}:{facts.line}"
+        if not own_place and not self._ids.add(facts.id):
             facts = replace(facts, id=f"{facts.id} ({facts.path}:{facts.line})")
-        self._ids.add(facts.id)
-        self._results += [result_json(facts, result) for result in facts.results]
-        self._parsers |= dict.fromkeys(result.parser for result in facts.results)
-        self._best.append({"trace": facts.id, "parsers": list(facts.best), "why": facts.why})
-        if facts.compared:
-            self._compared[facts.id] = {result.parser: result.status for result in facts.compared}
-        recorded = recorded_json(facts)
-        if recorded is not None:
-            self._recorded[facts.id] = recorded
+        for result in facts.results:
+            score = self._scores.setdefault(result.parser, dict.fromkeys((*STATUSES, "as recorded"), 0))
+            score[result.status] += 1
+            score["as recorded"] += result.matches_recorded is True
         self._tokenizers.add(facts.tokenizer)
         self._prompts[facts.prompt_from] = self._prompts.get(facts.prompt_from, 0) + 1
         for note in facts.notes:
-            self._notes[note] = self._notes.get(note, 0) + 1
+            if note in self._notes or len(self._notes) < _NOTES:
+                self._notes[note] = self._notes.get(note, 0) + 1
         self._add_input(facts)
         for result in facts.results:
             if result.crashed:
                 self._lose(facts.id, facts.path, facts.line, result.parser, str(result.reason))
             elif result.status == "unsupported" and result.subject:
                 self._not_run.setdefault(result.parser, str(result.reason))
-        self._findings += findings(ReplayFacts(facts, self._plan.target, given=self._given))
+        looked_at = ReplayFacts(facts, self._plan.target, given=self._plan.explain, command=self._server)
+        found = [finding for finding in findings(looked_at) if self._options.policy.shows(finding)]
+        self._count(found)
+        self._kept.add(facts, found)
+
+    def _count(self, found: Sequence[Finding]) -> None:
+        """How many traces each rule fires on, and with which causes; once for each trace."""
+        for rule in dict.fromkeys(finding.rule for finding in found):
+            own = [finding for finding in found if finding.rule == rule]
+            row = self._rules.setdefault(
+                rule, {"slug": own[0].slug, "severity": own[0].severity, "traces": 0, "causes": {}}
+            )
+            row["traces"] += 1
+            for cause in dict.fromkeys(finding.cause for finding in own if finding.cause is not None):
+                row["causes"][cause] = row["causes"].get(cause, 0) + 1
+
+    def _note(self, finding: Finding) -> None:
+        if self._options.policy.shows(finding):
+            self._kept.note(finding)
 
     def _add_input(self, facts: TraceFacts) -> None:
         entry = self._inputs.setdefault(
@@ -120,7 +161,7 @@ class Gathered:
 
     def _add_broken(self, item: BrokenLine) -> None:
         self._broken += 1
-        self._findings.append(
+        self._note(
             UnreadableInput.finding(
                 f"{item.reason}; everything else in the file was read",
                 hint="mend or remove that part",
@@ -131,7 +172,7 @@ class Gathered:
     def _add_model_part(self, item: ModelPart) -> None:
         part = item.part
         what = f"{part.file} cannot be read" if part.key is None else f"a value of {part.file} counts as not there"
-        self._findings.append(
+        self._note(
             UnreadableInput.finding(
                 f"{what}: {part.reason}",
                 hint="mend or remove it; the rest was read",
@@ -142,7 +183,7 @@ class Gathered:
         )
 
     def _lose(self, trace: str, path: str, line: int, parser: str | None, reason: str) -> None:
-        self._findings.append(
+        self._note(
             ResultLost.finding(
                 reason,
                 hint="the other results stand; --debug and this trace alone show where it stops",
@@ -170,7 +211,7 @@ class Gathered:
         else:
             yield Coverage("parser", "examined")
         yield Coverage(
-            "server", "examined" if self._with_server else "absent", None if self._with_server else "no --serve"
+            "server", "absent" if self._server is None else "examined", "no --serve" if self._server is None else None
         )
 
     def _prompt_coverage(self) -> Coverage:

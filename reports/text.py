@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import groupby
 from typing import Any
 
@@ -14,7 +14,7 @@ from . import text_audit, text_budget, text_replay
 from .page import STYLE, Page, split_text, styled
 from .wording import SEVERITY_WORD, about, compact, place, quoted, shortened, variant_name, verdict_line, visible
 
-_FACTS: Mapping[str, Callable[[Page, Report], None]] = {
+_FACTS: Mapping[str, Callable[[Page, Report], Collection[int] | None]] = {
     "audit": text_audit.show,
     "replay": text_replay.show,
     "validate-config": text_budget.show,
@@ -40,17 +40,19 @@ def render(
     """
     page = Page(width=width, colour=colour, verbose=verbose)
     if not quiet:
-        if report.command in _FACTS:
-            _FACTS[report.command](page, report)
-        _findings(page, report)
+        show = _FACTS.get(report.command)
+        told = show(page, report) if show is not None else None
+        _findings(page, report, told or ())
         _coverage(page, report)
     verdict, rest = verdict_line(report, hidden=not verbose and not quiet).split(" ", 1)
     page.line(styled(verdict, report.verdict), Text(f" {rest}"), wrap=False)
     return page.text()
 
 
-def _findings(page: Page, report: Report) -> None:
-    shown = [f for f in report.findings if page.verbose or (f.suppressed is None and f.severity != "info")]
+def _findings(page: Page, report: Report, told: Collection[int]) -> None:
+    """The findings, but for those whose `id` is in `told`: the facts have shown them."""
+    left = [finding for finding in report.findings if id(finding) not in told]
+    shown = [f for f in left if page.verbose or (f.suppressed is None and f.severity != "info")]
     for _, group in groupby(shown, key=lambda finding: (finding.severity, finding.rule)):
         alike = list(group)
         full = alike if page.verbose else alike[:_ALIKE]

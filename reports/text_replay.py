@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
 
+from ..checks.finding import Finding
 from ..checks.report import Report
 from .page import STYLE, Page, split_text, styled
-from .wording import compact, counted, judged_as, shortened, visible
+from .text_failure import failure
+from .wording import SEVERITY_WORD, compact, counted, judged_as, shortened, visible
 
 _TRACES = 5
 """Traces whose splits are shown; those with something wrong come first."""
+_MANY = 10
+"""Traces from which on shares are told."""
 _SPLITS = 3
 """Ways of splitting one trace that are shown; the parser that served it and the one that explains it come first."""
 _FAILED = {
@@ -26,32 +30,75 @@ _FAILED = {
 _STATUSES = ("ok", "suspect", "error", "unsupported")
 
 
-def show(page: Page, report: Report) -> None:
-    """Headline, the parsers' scores where there are several traces, then trace by trace."""
+def show(page: Page, report: Report) -> Collection[int]:
+    """Headline, rates where there are several traces, then trace by trace, the worst first.
+
+    Returns the `id` of each finding that is told here, beside its trace or in the table of all traces.
+    """
     facts = report.facts
     results: Sequence[Mapping[str, Any]] = facts.get("results") or []
     traces = _by_trace(results)
+    number = int(facts.get("traces", len(traces)))
     parsers = facts.get("parsers") or []
     page.line(
         styled(report.verdict.upper(), report.verdict),
-        Text(f"  {counted(int(facts.get('traces', len(traces))), 'trace')}, {_names(parsers, 4)}", "bold"),
+        Text(f"  {counted(number, 'trace')}, {_names(parsers, 4)}", "bold"),
     )
     _inputs(page, report)
-    if len(traces) > 1:
-        _scores(page, results)
+    if number > 1:
+        _scores(page, facts.get("scores") or _counted(results), number)
+        _rules(page, facts.get("rules") or {}, number)
     best = {row["trace"]: row for row in facts.get("best") or []}
-    wrong = [name for name, rows in traces.items() if any(row["status"] in ("suspect", "error") for row in rows)]
-    ordered = [*wrong, *(name for name in traces if name not in set(wrong))]
+    comparisons = facts.get("comparisons") or {}
+    ordered = _worst_first(traces, report.findings)
     shown = ordered if page.verbose else ordered[:_TRACES]
+    told: set[int] = set()
     for name in shown:
-        _trace(page, name, traces[name], best.get(name), (facts.get("recorded") or {}).get(name))
-        _compared(page, (facts.get("compared") or {}).get(name) or {})
-    if len(ordered) > len(shown):
+        own = [finding for finding in report.findings if finding.subject.get("trace") == name]
+        recorded = (facts.get("recorded") or {}).get(name)
+        if name in comparisons:
+            _heading(page, name, traces[name], recorded, (facts.get("streams") or {}).get(name))
+            failing = next(
+                (row for row in traces[name] if row["parser"] == comparisons[name]["rows"][0]["parser"]),
+                traces[name][0],
+            )
+            failure(page, recorded, failing, comparisons[name], own)
+            told |= {id(finding) for finding in own}
+        else:
+            _trace(page, name, traces[name], best.get(name), recorded)
+            _compared(page, (facts.get("compared") or {}).get(name) or {})
+    if number > len(shown):
         page.blank()
-        left = ordered[len(shown) :]
-        state = "with something wrong too" if set(left) & set(wrong) else "without anything wrong"
-        page.line(styled(f"{counted(len(left), 'more trace')} {state} (--verbose)", "dim"), indent=2)
+        wrong = sum(_wrong(rows) for name, rows in traces.items() if name not in shown)
+        wrong += int(facts.get("wrong_beside", 0))
+        state = "with something wrong too" if wrong else "without anything wrong"
+        page.line(styled(f"{counted(number - len(shown), 'more trace')} {state} (--verbose)", "dim"), indent=2)
     page.blank()
+    if facts.get("rules"):
+        told |= {id(finding) for finding in report.findings if finding.subject.get("trace") not in (None, *shown)}
+    return told
+
+
+def _worst_first(traces: Mapping[str, Sequence[Mapping[str, Any]]], findings: Iterable[Finding]) -> list[str]:
+    """Traces with most errors first, then warnings, then those a parser fails on; else in the order they came."""
+    weight: Counter[str] = Counter()
+    for finding in findings:
+        weight[str(finding.subject.get("trace"))] += {"error": 1000, "warning": 10}.get(finding.severity, 0)
+    return sorted(traces, key=lambda name: (-weight[name], not _wrong(traces[name])))
+
+
+def _wrong(rows: Iterable[Mapping[str, Any]]) -> bool:
+    return any(row["status"] in ("suspect", "error") for row in rows)
+
+
+def _heading(
+    page: Page, name: str, rows: Sequence[Mapping[str, Any]], recorded: Mapping[str, Any] | None, deltas: int | None
+) -> None:
+    page.blank()
+    words = [f"line {rows[0]['line']}"] if rows[0].get("line") is not None else []
+    words += [counted(deltas, "delta")] if deltas else []
+    words += [f"finish_reason {recorded['finish_reason']}"] if recorded and recorded.get("finish_reason") else []
+    page.line(Text(visible(name), "bold"), styled(f"  {', '.join(map(visible, words))}", "dim"), indent=2)
 
 
 def _inputs(page: Page, report: Report) -> None:
@@ -62,6 +109,10 @@ def _inputs(page: Page, report: Report) -> None:
         "assumed": "assumed: every marker one token, words cut by a pattern (--model gives the real one)",
     }.get(str(facts.get("tokenizer")), str(facts.get("tokenizer")))
     rows = [("judged as", judged_as(report))]
+    server = facts.get("server")
+    if server:
+        place = f"{server['path']}:{server['line']}"
+        rows.append(("served with", f"{server.get('parser') or 'no reasoning parser'} ({place})"))
     for entry in facts.get("inputs") or []:
         words = [str(entry[key]) for key in ("format", "model", "server", "parser") if entry.get(key)]
         number = counted(int(entry["traces"]), "trace") if "traces" in entry else ""
@@ -71,20 +122,47 @@ def _inputs(page: Page, report: Report) -> None:
     page.fields(rows)
 
 
-def _scores(page: Page, results: Iterable[Mapping[str, Any]]) -> None:
-    """How many traces each parser gets right; parsers that fare alike are one row."""
-    scores: dict[str, Counter[str]] = {}
+def _counted(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """How many traces each parser gets right, from the results themselves."""
+    scores: dict[str, dict[str, int]] = {}
     for row in results:
-        scores.setdefault(row["parser"], Counter())[row["status"]] += 1
-        scores[row["parser"]]["as recorded"] += row.get("matches_recorded") is True
+        score = scores.setdefault(row["parser"], dict.fromkeys((*_STATUSES, "as recorded"), 0))
+        score[row["status"]] += 1
+        score["as recorded"] += row.get("matches_recorded") is True
+    return scores
+
+
+def _scores(page: Page, scores: Mapping[str, Mapping[str, int]], traces: int) -> None:
+    """How many traces each parser gets right; parsers that fare alike are one row."""
     columns = (*_STATUSES, "as recorded")
     alike: dict[tuple[int, ...], list[str]] = {}
     for name, score in scores.items():
         alike.setdefault(tuple(score[column] for column in columns), []).append(name)
     most = 1000 if page.verbose else 3
-    rows = [(_names(names, most), *(str(number or "-") for number in score)) for score, names in alike.items()]
+    rows = [(_names(names, most), *(_rate(number, traces) for number in score)) for score, names in alike.items()]
     page.blank()
     page.table(("parser", *columns), rows, right=range(1, 6))
+
+
+def _rules(page: Page, rules: Mapping[str, Mapping[str, Any]], traces: int) -> None:
+    """How many traces each rule fired on, and what explains them."""
+    rows = []
+    for name, row in rules.items():
+        if row["severity"] == "info" and not page.verbose:
+            continue
+        causes = ", ".join(f"{cause} {number}" for cause, number in (row.get("causes") or {}).items())
+        head = f"{SEVERITY_WORD[row['severity']]} {name} {row['slug']}"
+        rows.append((styled(head, str(row["severity"])), _rate(int(row["traces"]), traces), causes))
+    if rows:
+        page.blank()
+        page.table(("finding", "traces", "cause"), rows, right=(1,))
+
+
+def _rate(number: int, traces: int) -> str:
+    """`37 (3.1%)`; of a few traces the number alone; `-` for none."""
+    if not number:
+        return "-"
+    return f"{number} ({100 * number / traces:.3g}%)" if traces >= _MANY else str(number)
 
 
 def _by_trace(results: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:

@@ -74,7 +74,8 @@ def compare(
         best: the parsers that explain it, the plainest first.
     """
     by_name = {result.parser: result for result in everything}
-    mended = next((one for one in changed if one.kind == "kwargs" and one.right and one.same_prompt is not False), None)
+    healing = [one for one in changed if one.kind in ("kwargs", "specials") and one.sound]
+    mended = next((one for one in healing if one.same_prompt is not False), None)
     right = by_name[best[0]].full if best else mended.result.full if mended is not None else None
     others = _others(failing.parser, best)
     shown = [failing, *(by_name[name] for name in others)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -25,6 +26,7 @@ Tokenizer = Literal["model", "trace", "assumed"]
 PLAIN = ({"role": "user", "content": "What is 2 + 2?"},)
 """What a capture is taken to answer where a serve command is known and the request is not."""
 _FEW = 64
+_THINKS = re.compile(r"think|reason|effort|<\|channel\|>", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,11 @@ class Context:
         known = list(messages) if messages is not None else messages_of(request)
         return self._prompts.render([dict(message) for message in known or PLAIN], request, kwargs)[0]
 
+    @property
+    def thoughtless(self) -> bool:
+        """There is a template, and it writes, strips and reads nothing of thinking."""
+        return self.model is not None and self.model.template is not None and not _THINKS.search(self.model.prompt_text)
+
     def template_place(self, marker: str | None) -> tuple[str, int] | None:
         """The template's file, and the line behind the generation prompt's condition that writes this marker last."""
         template = self.model.template if self.model is not None else None
@@ -241,8 +248,8 @@ class Context:
         if not trace.lossy:
             return trace
         recorded = trace.recorded.parser if trace.recorded is not None else None
-        start, end = markers_of(recorded or self.setting.serve_parser, trace.model)
-        return rebuild(trace, (start, end), opened=prompt is not None and _is_open(prompt, start, end))
+        markers = markers_of(recorded or self.setting.serve_parser, trace.model)
+        return rebuild(trace, markers, opened=prompt is not None and markers.opened_by(prompt))
 
     def _prompt(self, trace: Trace, kwargs: Mapping[str, Any], notes: list[str]) -> tuple[str | None, str | None]:
         if trace.prompt_text is not None:
@@ -281,8 +288,10 @@ class NoTextError(ValueError):
 def _fits(tokenizer: Any, trace: Trace) -> bool:
     """Whether the recorded ids are this tokenizer's: they give the recorded text, or hold the recorded answer."""
     ids = trace.output_ids or ()
-    if any(one >= tokenizer.size for one in ids):
+    if max(ids, default=-1) >= tokenizer.size:
         return False
+    if trace.output_text is None and not trace.segments:
+        return True
     shown = [tokenizer.decode(list(ids), skip_special_tokens=skip) for skip in (True, False)]
     if trace.output_text is not None:
         return any(text.startswith(trace.output_text) for text in shown)
@@ -325,10 +334,6 @@ def _raw_deltas(trace: Trace, made: list[Piece] | None) -> list[tuple[str | None
     if made is not None and len(made) == len(trace.deltas):
         return [(piece.text, () if piece.id is None else (piece.id,)) for piece in made]
     return [(delta.text, delta.token_ids or ()) for delta in trace.deltas]
-
-
-def _is_open(prompt: str, start: str, end: str) -> bool:
-    return prompt.rfind(start.rstrip()) > prompt.rfind(end)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
 
-from ..parsers import Target, Vocabulary
+from ..parsers import Target
+from ..parsers.bridge.bridge import Bridge, open_bridge
+from ..parsers.bridge.plugin import Plugin
+from ..parsers.bridge.spec import EngineSpec
+from ..parsers.engines import BuiltinEngine, ParserEngine
 from ..parsers.feed import Chunking
-from ..parsers.run import TOKEN, Output, ParserRun, run_parser
+from ..parsers.run import TOKEN
 
 RECORDED = Chunking("recorded")
 DEFAULT_CHUNKINGS = (RECORDED, TOKEN, Chunking("tokens", 3), Chunking("whole"))
@@ -26,6 +29,9 @@ class Plan:
         target: the server to judge by.
         explain: model or server are known, so that the cause of a failure is looked for.
         strings: start and end text of the server's `--reasoning-config`.
+        budgeted: the server has a default thinking budget.
+        vllm: real ones that run the parsers in place of the built-in models; those behind the first are compared.
+        plugin: a user's own parsers, for these.
     """
 
     parsers: tuple[str, ...] = ()
@@ -35,55 +41,37 @@ class Plan:
     target: Target = Target()  # noqa: RUF009  (frozen)
     explain: bool = False
     strings: tuple[str | None, str | None] = (None, None)
+    budgeted: bool = False
+    vllm: tuple[EngineSpec, ...] = ()
+    plugin: Plugin | None = None
 
 
-class Engine(Protocol):
-    """Who runs parsers."""
+class Engines:
+    """Those who run parsers: the one whose results are judged, and others that are held against it.
 
-    def run(
-        self,
-        name: str,
-        vocabulary: Vocabulary,
-        kwargs: Mapping[str, Any] | None,
-        output: Output,
-        *,
-        chunkings: Sequence[Chunking],
-        request_kwargs: Mapping[str, Any] | None = None,
-    ) -> ParserRun: ...
+    Args:
+        first: whose results are judged.
+        others: in the order of the command line.
+    """
 
-    def close(self) -> None: ...
-
-
-@dataclass(frozen=True)
-class Builtin:
-    """The built-in models."""
-
-    target: Target
-
-    def run(
-        self,
-        name: str,
-        vocabulary: Vocabulary,
-        kwargs: Mapping[str, Any] | None,
-        output: Output,
-        *,
-        chunkings: Sequence[Chunking],
-        request_kwargs: Mapping[str, Any] | None = None,
-    ) -> ParserRun:
-        return run_parser(
-            name,
-            vocabulary,
-            kwargs,
-            output,
-            chunkings=chunkings,
-            request_kwargs=request_kwargs,
-            target=self.target,
-        )
+    def __init__(self, first: ParserEngine, others: Sequence[ParserEngine] = ()) -> None:
+        self.first = first
+        self.others = tuple(others)
 
     def close(self) -> None:
-        """Nothing is open."""
+        for engine in (self.first, *self.others):
+            engine.close()
 
 
-def open_engine(plan: Plan) -> Engine:
-    """The engine of a plan, for one process; its `close` ends what it started."""
-    return Builtin(plan.target)
+def open_engines(plan: Plan) -> Engines:
+    """The engines of a plan, for one process. Raises BridgeError where a vLLM does not come up."""
+    if not plan.vllm:
+        return Engines(BuiltinEngine(plan.target))
+    opened: list[Bridge] = []
+    try:
+        opened += (open_bridge(spec, plugin=plan.plugin) for spec in plan.vllm)
+    except BaseException:
+        for bridge in opened:
+            bridge.close()
+        raise
+    return Engines(opened[0], opened[1:])

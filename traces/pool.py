@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .child import Child, ChildGoneError
 from .context import Context, Setting
-from .replay import Plan, TraceFacts, open_engine, replay_trace
+from .replay import Engines, Plan, TraceFacts, open_engines, replay_trace
 from .trace import BrokenLine, Trace
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class ModelPart:
 
 
 def replay_all(
-    items: Iterable[Trace | BrokenLine], setting: Setting, plan: Plan, *, jobs: int = 1
+    items: Iterable[Trace | BrokenLine], setting: Setting, plan: Plan, *, jobs: int = 1, engines: Engines | None = None
 ) -> Iterator[TraceFacts | BrokenLine | Lost | ModelPart]:
     """The facts of every trace, in order; broken lines are passed on. What is not read of the model comes first.
 
@@ -52,6 +52,7 @@ def replay_all(
         setting: what the command line says about all traces.
         plan: what is run on each.
         jobs: processes to use. No process is left behind, whatever ends this.
+        engines: the plan's, where they are open already and this process is the only one; closed at the end.
 
     Raises:
         InputError: the model or template cannot be read.
@@ -59,9 +60,9 @@ def replay_all(
     with Context(setting) as context:
         yield from _unread(context)
         if jobs == 1:
-            with contextlib.closing(open_engine(plan)) as engine:
+            with contextlib.closing(engines or open_engines(plan)) as opened:
                 for item in items:
-                    yield replay_trace(item, context, plan, engine) if isinstance(item, Trace) else item
+                    yield replay_trace(item, context, plan, opened) if isinstance(item, Trace) else item
             return
     yield from _in_processes(items, setting, plan, jobs)
 

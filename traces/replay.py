@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..parsers import names, paired
+from ..parsers import ROWS, paired
+from ..parsers.engines import BuiltinEngine
 from ..prompts.state import State
 from .comparison import Comparison, compare
 from .context import Context, NoTextError, Tokenizer
-from .plan import DEFAULT_CHUNKINGS, RECORDED, Builtin, Engine, Plan, open_engine
+from .plan import DEFAULT_CHUNKINGS, RECORDED, Engines, Plan, open_engines
 from .request import last_text
 from .splits import NO_PARSER, foreign_markers, mode_json
-from .thinking import Thought, read_thought
+from .thinking import Thought, read_thought, thinks_again
 from .trace import Recorded, Trace
 from .whatif import WhatIf, state_of, what_ifs
 from .work import NO_CHECKS, NO_MODE, Result, Work
@@ -21,11 +22,12 @@ from .work import NO_CHECKS, NO_MODE, Result, Work
 __all__ = [
     "DEFAULT_CHUNKINGS",
     "RECORDED",
+    "Engines",
     "Plan",
     "Result",
     "TraceFacts",
     "explain",
-    "open_engine",
+    "open_engines",
     "recorded_json",
     "replay_trace",
     "result_json",
@@ -42,8 +44,10 @@ class TraceFacts:
     `compared` are parsers run besides those asked for, because the one that served failed. `best` are those that
     explain the trace, `why` says what speaks for them. `raw` is the output's text as the first parser is fed it,
     `last_message` the text of the request's last message, `request` its body without what is free text in it. `state`
-    is the prompt's, `template_at` the template's file and the line that leaves that state. `what_ifs` are, by parser,
-    the changes that were tried on a failing one; `comparison` sets it beside parsers that do better.
+    is the prompt's, `template_at` the template's file and the line that leaves that state, `thoughtless` that it knows
+    nothing of thinking. `what_ifs` are, by parser,
+    the changes that were tried on a failing one; `comparison` sets it beside parsers that do better. `thought` is
+    counted where a rule may need it: a budget, a run cut by its length, a block that opens again.
     """
 
     id: str
@@ -67,49 +71,58 @@ class TraceFacts:
     request: Mapping[str, Any] = field(default_factory=dict)
     state: State | None = None
     template_at: tuple[str, int] | None = None
+    thoughtless: bool = False
     what_ifs: Mapping[str, tuple[WhatIf, ...]] = field(default_factory=dict)
     comparison: Comparison | None = None
     thought: Thought | None = None
     deltas: int = 0
+    streamed: bool = False
+    api: str = "chat"
 
     @property
     def finish_reason(self) -> str | None:
         return self.recorded.finish_reason if self.recorded is not None else None
 
 
-def replay_trace(trace: Trace, context: Context, plan: Plan, engine: Engine | None = None) -> TraceFacts:
+def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | None = None) -> TraceFacts:
     """Put one trace to every parser of the plan. A parser that crashes costs its own result and nothing else.
 
     Args:
         trace: as it was read.
         context: what stands around it.
         plan: what is run.
-        engine: who runs parsers; None: the built-in models.
+        engines: who runs parsers; None: the built-in models.
     """
     recorded = trace.recorded
     known = (recorded.parser if recorded is not None else None, plan.serve_parser)
     servers = tuple(dict.fromkeys(name for name in known if name))
     served = servers[0] if servers else None
     subjects = {*plan.named, *servers}
-    asked = plan.parsers or servers or names(plan.target)
+    engines = engines or Engines(BuiltinEngine(plan.target))
+    registered = engines.first.names()
+    asked = plan.parsers or servers or registered
     try:
         prepared = context.prepare(trace)
     except NoTextError as error:
         return _unread(trace, asked, subjects, str(error))
-    work = Work(prepared, plan, engine or Builtin(plan.target), subjects, served)
+    work = Work(prepared, plan, engines.first, subjects, served)
     results = tuple(work.run(name) for name in asked)
     judged = [result for result in results if result.served] or [result for result in results if result.subject]
     compared: tuple[Result, ...] = ()
-    if judged and not any(result.status == "ok" for result in judged):
+    if judged and all(result.failing or result.status == "unsupported" for result in judged):
         ran = {result.parser for result in results}
-        compared = tuple(work.run(name) for name in names(plan.target) if name not in ran)
-    best, why = explain((*results, *compared), prepared.trace)
+        compared = tuple(work.run(name) for name in registered if name not in ran)
+    best, why = explain((*results, *compared), replace(prepared.trace, prompt_text=prepared.prompt))
     everything = (*results, *compared)
     last = last_text(prepared.trace.request)
     state = state_of(prepared.prompt, last)
     accused = [result for result in results if result.subject and result.status != "unsupported"]
     tried = {result.parser: what_ifs(work, context, result) for result in accused} if plan.explain else {}
-    failing = next((result for result in (*judged, *accused) if result.status in ("suspect", "error")), None)
+    failing = next((result for result in (*judged, *accused) if result.failing), None)
+    raw = next((result.raw for result in results if result.raw), "") or work.raw(None)
+    spoken = (*servers, *plan.named, *best[:1])
+    request = {key: value for key, value in prepared.trace.request.items() if key not in _FREE_TEXT}
+    counts = plan.budgeted or trace.finish_reason == "length" or "budget" in str(request) or thinks_again(raw, spoken)
     return TraceFacts(
         id=trace.id,
         path=trace.path,
@@ -117,7 +130,7 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engine: Engine | No
         source=trace.source,
         model=trace.model,
         recorded=recorded,
-        raw=next((result.raw for result in results if result.raw), "") or work.raw(None),
+        raw=raw,
         tokenizer=prepared.tokenizer,
         lossy=prepared.lossy,
         prompt_from=prepared.prompt_from,
@@ -129,15 +142,18 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engine: Engine | No
         best=best,
         why=why,
         notes=prepared.notes,
-        request={key: value for key, value in prepared.trace.request.items() if key not in _FREE_TEXT},
+        request=request,
         state=state[0] if state is not None else None,
         template_at=(
             context.template_place(state[0].marker) if state is not None and prepared.prompt_from != "trace" else None
         ),
+        thoughtless=context.thoughtless,
         what_ifs={parser: found for parser, found in tried.items() if found},
         comparison=compare(work, failing, tried.get(failing.parser, ()), everything, best) if failing else None,
-        thought=read_thought(prepared, (*servers, *plan.named, *best[:1]), last, plan.strings),
+        thought=read_thought(prepared, spoken, last, plan.strings) if counts else None,
         deltas=len(trace.deltas),
+        streamed=trace.streamed,
+        api=trace.api,
     )
 
 
@@ -161,8 +177,15 @@ def explain(results: Sequence[Result], trace: Trace) -> tuple[tuple[str, ...], s
         if wanted and len(wanted) < len(clean):
             why = f"{why}; {reason}"
         clean = wanted or clean
-    # Of parsers that are equally good the plainest comes first: the engine's for bare <think> blocks.
-    return tuple(sorted((result.parser for result in clean), key=lambda name: (name != _PLAINEST, name))), why
+    # Of parsers that are equally good the plainest comes first: the engine's for bare <think> blocks; then those whose
+    # markers the prompt or the output holds.
+    spoken = f"{trace.prompt_text or ''}{clean[0].raw}"
+    return tuple(sorted((result.parser for result in clean), key=lambda name: _plainness(name, spoken))), why
+
+
+def _plainness(name: str, spoken: str) -> tuple[bool, bool, str]:
+    row = ROWS[name]
+    return name != _PLAINEST, not any(marker in spoken for marker in (*row.start, *row.end)), name
 
 
 def result_json(facts: TraceFacts, result: Result) -> dict[str, Any]:

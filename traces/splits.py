@@ -17,6 +17,8 @@ ModeWord = Literal["ok", "raises", "leak", "lost", "no call", "no answer", "diff
 NO_PARSER = "none"
 """The name for a server without a reasoning parser."""
 CHECKS = ("stream_equals_full", "chunk_invariant", "no_marker_leak", "text_conserved", "answered")
+HARMONY = ("<|channel|>", "<|message|>")
+"""What an output in harmony channels always holds."""
 _CALLS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|tool_calls_section_begin|>", "<|tool_call>")
 
 
@@ -89,7 +91,9 @@ def leaked(mode: ModeResult, row: ParserRow | None) -> tuple[str, ...]:
 def foreign_markers(mode: ModeResult) -> bool:
     """A marker of any family stands in reasoning or content: whoever reads that sees it."""
     text = f"{mode.reasoning or ''}\0{mode.content or ''}"
-    return any(pair.start in text or pair.end in text for pair in STATE_MARKERS)
+    return any(pair.start in text or pair.end in text for pair in STATE_MARKERS) or all(
+        part in text for part in HARMONY
+    )
 
 
 def sound(modes: Iterable[ModeResult], raw: str, row: ParserRow | None, finish_reason: str | None) -> bool:

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Literal
 
 from ..parsers import ROWS, STATE_MARKERS
-from ..parsers.feed import Piece
+from ..parsers.columns import Pieces
 from .context import Prepared
 from .whatif import state_of
 
@@ -43,6 +43,12 @@ class Thought:
     closing: int = 0
 
 
+def thinks_again(raw: str, parsers: Iterable[str]) -> bool:
+    """The text may hold a second block of thinking: a start marker stands behind an end marker."""
+    chosen = _markers(raw, None, parsers)
+    return chosen is not None and raw.find(chosen[0], max(0, raw.find(chosen[1]))) > raw.find(chosen[1]) >= 0
+
+
 def read_thought(
     prepared: Prepared, parsers: Iterable[str], last_message: str, strings: tuple[str | None, str | None] = (None, None)
 ) -> Thought | None:
@@ -58,7 +64,7 @@ def read_thought(
     output on, markers excluded) and config/reasoning.py.
     """
     found = prepared.output.pieces(False)
-    raw = "".join(piece.text for piece in found)
+    raw = found.text
     state = state_of(prepared.prompt, last_message)
     opened = state is not None and state[0].state == "open"
     chosen = _markers(raw, state[0].marker if state is not None and opened else None, parsers)
@@ -70,7 +76,7 @@ def read_thought(
     encode = prepared.vocabulary.encode
     charged = _charged(prompt_ids, encode(start), encode(natural)) if prompt_ids is not None else None
     blocks = tuple(_blocks(found, raw, start, natural, implicit, opened=opened))
-    ids = [piece.id for piece in found if piece.id is not None]
+    ids = found.token_ids
     return Thought(
         start,
         natural,
@@ -91,11 +97,11 @@ def _markers(raw: str, opened: str | None, parsers: Iterable[str]) -> tuple[str,
 
 
 def _blocks(
-    found: Sequence[Piece], raw: str, start: str, end: str, implicit: tuple[str, ...], *, opened: bool
+    found: Pieces, raw: str, start: str, end: str, implicit: tuple[str, ...], *, opened: bool
 ) -> Iterable[Block]:
-    begins = list(accumulate((len(piece.text) for piece in found), initial=0))
+    begins = list(accumulate(map(len, found.texts), initial=0))
     ends = begins[1:]
-    counted = list(accumulate((piece.id is not None for piece in found), initial=0))
+    counted = list(accumulate((one is not None for one in found.ids), initial=0))
 
     def tokens(begin: int, stop: int) -> int:
         """Tokens between two characters: one that holds a part of a marker is none of them."""
@@ -128,7 +134,7 @@ def _charged(prompt: Sequence[int], start: Sequence[int], end: Sequence[int]) ->
 
 def _last(ids: Sequence[int], wanted: Sequence[int]) -> int:
     """Where `wanted` stands last in `ids`, -1 where it does not."""
-    for place in range(len(ids) - len(wanted), -1, -1) if wanted else ():
+    for place in range(len(ids) - len(wanted), -1, -1) if wanted and wanted[0] in ids else ():
         if ids[place] == wanted[0] and list(ids[place : place + len(wanted)]) == list(wanted):
             return place
     return -1

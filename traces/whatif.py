@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from ..parsers import ROWS, ParserRow
+from ..parsers import ROWS, STATE_MARKERS, ParserRow
 from ..parsers.feed import Chunking, Piece, text_pieces
 from ..parsers.run import TOKEN
 from ..parsers.target import Target
@@ -50,7 +50,7 @@ class WhatIf:
 
     `change` is the change as data: kwargs of the request, or a version. `effective` says whether the server alone, the
     client alone or both can make it. `same_prompt`: the template writes the same prompt with it; None where no template
-    is known. `sound`: in the modes of a plain server nothing is wrong; `right`: in no chunking at all.
+    is known. `sound`: in the modes of a plain server nothing is wrong; `right`: in no chunking that is asked for.
     """
 
     kind: Kind
@@ -69,12 +69,34 @@ def state_of(prompt: str | None, last_message: str) -> tuple[State, int] | None:
     """
     if prompt is None:
         return None
-    if last_message and last_message in prompt:
-        begin = prompt.rfind(last_message) + len(last_message)
-    else:
+    begin = _behind(prompt, last_message)
+    if begin is None:
         boundaries = {token for row in ROWS.values() for token in row.turn_boundaries}
         begin = max(0, *(prompt.rfind(token) for token in boundaries))
     return prompt_state(prompt, begin), begin
+
+
+def _behind(prompt: str, text: str) -> int | None:
+    """The character behind the last place where a text stands, but not inside a marker: `hi` stands in `<think>`."""
+    at = prompt.rfind(text) if text else -1
+    while at >= 0:
+        end = at + len(text)
+        torn = (place for marker in _MARKERS for place in _places(prompt, marker, at - len(marker) + 1, end))
+        if not any(place < at or end < place + len(marker) for marker, place in torn):
+            return end
+        at = prompt.rfind(text, 0, end - 1)
+    return None
+
+
+def _places(prompt: str, marker: str, begin: int, stop: int) -> Iterator[tuple[str, int]]:
+    """Where a marker starts between two characters."""
+    at = prompt.find(marker, max(0, begin))
+    while 0 <= at < stop:
+        yield marker, at
+        at = prompt.find(marker, at + 1)
+
+
+_MARKERS = tuple({marker for pair in STATE_MARKERS for marker in (pair.start, pair.end)})
 
 
 def what_ifs(work: Work, context: Context, result: Result) -> tuple[WhatIf, ...]:
@@ -101,14 +123,14 @@ class _Changes:
         self._state = state_of(work.prepared.prompt, last_text(work.prepared.trace.request))
 
     def all(self) -> Iterator[WhatIf]:
-        if self._result.status == "ok" and self._result.matches_recorded is not False:
+        if not self._result.failing and self._result.matches_recorded is not False:
             yield from self._forced_end()
             return
         yield from self._switches()
         yield from self._version()
         if self._result.matches_recorded is False:
             yield self._made("no-parser", self._work.run(NO_PARSER))
-        if self._result.status == "ok":
+        if not self._result.failing:
             return
         yield from self._specials()
         yield from self._prompts()
@@ -160,14 +182,13 @@ class _Changes:
 
     def _specials(self) -> Iterator[WhatIf]:
         prepared = self._prepared
-        special = prepared.vocabulary.special_ids
-        marked = [prepared.vocabulary.encode(marker) for marker in (*self._row.start, *self._row.end)]
-        hidden = any(len(ids) == 1 and ids[0] in special for ids in marked)
-        if (
-            hidden
-            and self._row.skip_special_tokens is not False
-            and prepared.made_of["skip_special_tokens"] is not False
-        ):
+        vocabulary = prepared.vocabulary
+        hidden = any(
+            marker.strip() not in vocabulary.decode(vocabulary.encode(marker), skip_special_tokens=True)
+            for marker in (*self._row.start, *self._row.end)
+        )
+        skips = self._row.skip_special_tokens is not False and prepared.made_of["skip_special_tokens"] is not False
+        if hidden and skips:
             result = self._mended(prepared.changed(skip_special_tokens=False))
             yield self._made("specials", result, {"skip_special_tokens": False}, ("client",))
 
@@ -241,7 +262,7 @@ class _Changes:
             cut = self._fed("forced-end", [*found[:budget], *self._pieces(end), *self._pieces("\n\n42")])
             yield replace(cut, change={"thinking_token_budget": budget})
 
-    def _pieces(self, text: str) -> list[Piece]:
+    def _pieces(self, text: str) -> Sequence[Piece]:
         return text_pieces(self._prepared.vocabulary, text)
 
     def _fed(self, kind: Kind, pieces: Sequence[Piece]) -> WhatIf:
@@ -267,6 +288,7 @@ class _Changes:
     ) -> WhatIf:
         finish = self._prepared.trace.finish_reason
         ran = result.status in ("ok", "suspect")
+        asked = [mode for mode in result.modes if mode.chunking != str(HELD) or HELD in self._work.chunkings]
         return WhatIf(
             kind,
             result,
@@ -274,7 +296,7 @@ class _Changes:
             sides,
             same_prompt,
             sound=ran and sound(result.real_modes, result.raw, ROWS.get(result.parser), finish),
-            right=ran and sound(result.modes, result.raw, ROWS.get(result.parser), finish),
+            right=ran and sound(asked, result.raw, ROWS.get(result.parser), finish),
         )
 
 

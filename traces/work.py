@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from ..errors import ReasonctlError
-from ..parsers import ROWS, Target, names
+from ..parsers import ROWS, Target
+from ..parsers.engines import BuiltinEngine, ParserEngine
 from ..parsers.feed import Chunking
 from ..parsers.run import TOKEN, ModeResult, ParserRun
 from .context import Prepared
-from .plan import RECORDED, Builtin, Engine, Plan
+from .plan import RECORDED, Plan
 from .splits import NO_PARSER, Checks, Status, call_in_reasoning, check, matches, without_parser
 
 NO_CHECKS = Checks(None, None, None, None, None)
@@ -23,6 +24,7 @@ class Result:
 
     `subject`: findings may be about it. `served`: it is what the server ran, as far as known. `crashed`: the model of
     the parser itself failed. `raw`: the text it was fed. `call_swallowed`: a tool call was filed as reasoning.
+    `refused`: the parser cannot even be built.
     `primary` is the run that stands for streaming, whether or not its chunking was asked for.
     """
 
@@ -40,6 +42,12 @@ class Result:
     served: bool = False
     call_swallowed: bool = False
     crashed: bool = False
+    refused: bool = False
+
+    @property
+    def failing(self) -> bool:
+        """A check failed, the parser raised, or a tool call was filed as reasoning."""
+        return self.status in ("suspect", "error") or self.call_swallowed
 
     @property
     def modes(self) -> tuple[ModeResult, ...]:
@@ -56,14 +64,14 @@ class Work:
     """The runs on one trace."""
 
     def __init__(
-        self, prepared: Prepared, plan: Plan, engine: Engine, subjects: Iterable[str], served: str | None
+        self, prepared: Prepared, plan: Plan, engine: ParserEngine, subjects: Iterable[str], served: str | None
     ) -> None:
         self.prepared = prepared
         self._plan = plan
         self._engine = engine
         self._subjects = frozenset(subjects)
         self._served = served
-        self._registered = frozenset(names(plan.target))
+        self._registered = frozenset(engine.names())
         self._raw: dict[bool | None, str] = {}
         streamed = bool(prepared.trace.deltas)
         self._primary = RECORDED if streamed else TOKEN
@@ -81,26 +89,26 @@ class Work:
     @property
     def builtin(self) -> bool:
         """Parsers are run by the built-in models, so that any version can be asked."""
-        return isinstance(self._engine, Builtin)
+        return self._engine.target is None
 
     def on(
         self, prepared: Prepared, *, chunkings: tuple[Chunking, ...] | None = None, target: Target | None = None
     ) -> Work:
         """The same work on a changed run, in other chunkings, or with the built-in models of another version."""
         plan = replace(self._plan, chunkings=chunkings or self._plan.chunkings, target=target or self._plan.target)
-        engine = self._engine if target is None else Builtin(target)
+        engine = self._engine if target is None else BuiltinEngine(target)
         return Work(prepared, plan, engine, self._subjects, self._served)
 
     def raw(self, skip: bool | None) -> str:
         """The text that a parser with this `skip_special_tokens` is fed."""
         if skip not in self._raw:
-            self._raw[skip] = "".join(piece.text for piece in self.prepared.output.pieces(skip))
+            self._raw[skip] = self.prepared.output.pieces(skip).text
         return self._raw[skip]
 
     def run(self, name: str) -> Result:
         prepared = self.prepared
         if name != NO_PARSER and name not in self._registered:
-            reason = f"{self._plan.target} registers no such parser"
+            reason = f"{self._engine.target or self._plan.target} registers no such parser"
             return self._not_run(name, "unsupported", reason)
         row = ROWS.get(name)
         raw = self.raw(row.skip_special_tokens if row is not None else None)
@@ -124,6 +132,8 @@ class Work:
                 f"reasonctl's own model of the parser failed: {' '.join(f'{type(error).__name__}: {error}'.split())}"
             )
             return self._not_run(name, "error", reason, crashed=True)
+        if run.lost is not None:
+            return self._not_run(name, "error", run.lost, crashed=True)
         if run.unsupported is not None:
             return self._not_run(name, "unsupported", run.unsupported)
         return self._judged(run, run.text or raw)
@@ -158,6 +168,7 @@ class Work:
         reported = {str(one) for one in self._reported}
         split_known = self._served is not None or (recorded is not None and recorded.has_split)
         as_recorded = primary if trace.deltas else run.full
+        stripped = self.prepared.lossy or trace.source == "canitoolcall"  # whose answers leave separators out
         swallowed = any(
             call_in_reasoning(mode, row, trace.finish_reason) for mode in (run.full, *run.stream) if mode.error is None
         )
@@ -170,12 +181,20 @@ class Work:
             checks=checks,
             raw=raw,
             reasoning_tokens=run.reasoning_tokens,
-            matches_recorded=matches(recorded, as_recorded, row, stripped=self.prepared.lossy) if split_known else None,
+            matches_recorded=matches(recorded, as_recorded, row, stripped=stripped) if split_known else None,
             reason=run.error,
             subject=run.parser in self._subjects,
             served=run.parser == self._served,
+            refused=self._refused(run),
             call_swallowed=swallowed and not (recorded is not None and recorded.tool_calls),
         )
+
+    def _refused(self, run: ParserRun) -> bool:
+        if run.parser == NO_PARSER or any(mode.error is None for mode in (run.full, *run.stream)):
+            return False
+        prepared = self.prepared
+        refusal = self._engine.refusal(run.parser, prepared.vocabulary, prepared.kwargs, prepared.request_kwargs)
+        return refusal is not None
 
 
 def _sharing_texts(run: ParserRun) -> ParserRun:

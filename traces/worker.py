@@ -6,7 +6,7 @@ from contextlib import closing
 
 from .child import Parent
 from .context import Context
-from .replay import open_engine, replay_trace
+from .replay import open_engines, replay_trace
 
 
 def main() -> None:
@@ -14,10 +14,10 @@ def main() -> None:
     parent = Parent()
     requests = parent.requests()
     setting, plan = next(requests)
-    with Context(setting) as context, closing(open_engine(plan)) as engine:
+    with Context(setting) as context, closing(open_engines(plan)) as engines:
         for trace in requests:
             try:
-                answer = replay_trace(trace, context, plan, engine)
+                answer = replay_trace(trace, context, plan, engines)
             except Exception as error:
                 parent.answer(error)
             else:

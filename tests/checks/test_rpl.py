@@ -34,7 +34,8 @@ def found(
     trace: Trace, *parsers: str, named: tuple[str, ...] | None = None, given: bool = False, **plan: Any
 ) -> list[Finding]:
     with Context(Setting()) as context:
-        facts = replay_trace(trace, context, Plan(parsers=parsers, named=parsers if named is None else named, **plan))
+        about = parsers if named is None else named
+        facts = replay_trace(trace, context, Plan(parsers=parsers, named=about, explain=given, **plan))
     return list(findings(ReplayFacts(facts, plan.get("target", Target()), given=given)))
 
 
@@ -65,6 +66,26 @@ CASES: dict[str, tuple[tuple[Trace, str], tuple[Trace, str]]] = {
     "RPL408": (
         (make("hm</think>4", OPEN, recorded={"parser": "deepseek_v3"}), "deepseek_v3"),
         (make("hm</think>4", OPEN, recorded={"parser": "qwen3"}), "qwen3"),
+    ),
+    "RPL410": (
+        (make("hm hm hm</think>4", OPEN, request={"thinking_token_budget": 2}), "qwen3"),
+        (make("hm hm hm</think>4", OPEN, request={"thinking_token_budget": 4}), "qwen3"),
+    ),
+    "RPL411": ((make("hm", OPEN, finish="length"), "qwen3"), (make("hm</think>4", OPEN, finish="length"), "qwen3")),
+    "RPL413": (
+        (make("hm</think>4 <think>hm hm</think>5", OPEN), "qwen3"),
+        (make("hm</think>4 </think>5", OPEN), "qwen3"),
+    ),
+    "RPL415": (
+        (
+            replace(make("hm</think>4"), source="sse", recorded=Recorded("hm", "4", reasoning_field="reasoning")),
+            "qwen3",
+        ),
+        (replace(make("hm</think>4"), source="sse", recorded=Recorded(None, "hm</think>4")), "qwen3"),
+    ),
+    "RPL416": (
+        (replace(make("hm</think>4"), streamed=True, recorded=Recorded(traps={"both-fields": 2})), "qwen3"),
+        (replace(make("hm</think>4"), streamed=True, recorded=Recorded()), "qwen3"),
     ),
     "RPL412": (
         (replace(make("x"), output_text=None, segments=(("reasoning", "hm"), ("content", "4")), lossy=True), "qwen3"),
@@ -218,5 +239,5 @@ def test_without_a_model_there_is_no_cause_and_the_hint_says_what_to_give() -> N
 
 def test_the_chain_tells_prompt_request_and_parser() -> None:
     finding = one("RPL403", make("hm</think>4", OPEN), "poolside_v1", given=True)
-    assert [step for step, _ in finding.evidence["chain"]] == ["prompt", "request", "parser"]
+    assert [step for step, _ in finding.evidence["chain"]] == ["prompt", "request", "parser", "proof"]
     assert "<think>" in finding.evidence["chain"][0][1]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from reasonctl.parsers import Target
+from reasonctl.parsers import Target, engines
 from reasonctl.parsers.feed import parse_chunkings
-from reasonctl.traces import plan
+from reasonctl.parsers.run import ModeResult, ParserRun
 from reasonctl.traces import replay as module
 from reasonctl.traces.context import Context, Setting
 from reasonctl.traces.native import trace_of
@@ -83,10 +83,13 @@ def test_a_parser_the_target_does_not_have_is_unsupported() -> None:
     assert (result.status, result.reason) == ("unsupported", "vllm==0.33.0 registers no such parser")
 
 
-def test_names_without_a_model_are_unsupported_with_the_reason() -> None:
-    result = only(run(make("x"), "olmo3"))
-    assert result.status == "unsupported"
-    assert result.reason
+def test_what_cannot_be_run_is_unsupported_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsupported(name: str, *_: Any, **__: Any) -> ParserRun:
+        return ParserRun(name, ModeResult(None, None, None, 0), (), None, unsupported="needs an extra")
+
+    monkeypatch.setattr(engines, "run_parser", unsupported)
+    result = only(run(make("x"), "qwen3"))
+    assert (result.status, result.reason) == ("unsupported", "needs an extra")
     assert (result.stream, result.checks.as_json()["answered"]) == ((), None)
 
 
@@ -205,14 +208,14 @@ def test_no_parser_at_all() -> None:
 
 
 def test_a_crash_costs_one_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = plan.run_parser
+    real = engines.run_parser
 
     def fragile(name: str, *args: Any, **more: Any) -> Any:
         if name == "qwen3":
             raise ZeroDivisionError("oops")
         return real(name, *args, **more)
 
-    monkeypatch.setattr(plan, "run_parser", fragile)
+    monkeypatch.setattr(engines, "run_parser", fragile)
     first, second = run(make("hm</think>4"), "qwen3", "glm45").results
     assert (first.status, first.crashed, "ZeroDivisionError: oops" in str(first.reason)) == ("error", True, True)
     assert second.status == "ok"
