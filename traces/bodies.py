@@ -6,7 +6,7 @@ import base64
 import binascii
 import struct
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -85,25 +85,37 @@ def _inside(body: dict[str, Any]) -> Any:
     if isinstance(packed, str):
         return _unpacked(packed)
     text = body.get("string", body.get("text"))
-    is_package = "string" in body or (isinstance(text, str) and bool({"mimeType", "encoding", "encoded"} & body.keys()))
+    named = body.keys() == {"text"} or bool({"mimeType", "encoding", "encoded"} & body.keys())
+    is_package = "string" in body or (isinstance(text, str) and named)
     if not is_package:
         return None if "mimeType" in body else body
     if "_file" in body:
         raise BodyError("the body of this interaction is in a file beside the recording")
-    if isinstance(text, str) and (body.get("encoding") == "base64" or body.get("encoded") == "base64"):
-        return _in_pieces(text)
+    if not isinstance(text, str):
+        return text
+    if "base64" in (body.get("encoding"), body.get("encoded")):
+        return _in_pieces(text, _unpacked)
+    if body.get("encoding") == "hex" or body.get("_isBinary") is True:
+        return _in_pieces(text, _from_hex)
     return text
 
 
-def _in_pieces(text: str) -> bytes:
-    """Base64, or a JSON list of it as Polly.JS keeps the pieces a compressed answer arrived in."""
+def _in_pieces(text: str, unpack: Callable[[str], bytes]) -> bytes:
+    """Packed bytes, or a JSON list of them as Polly.JS keeps the pieces that a compressed answer arrived in."""
     try:
         pieces = loads(text)
     except NotJsonError:
         pieces = None
     if isinstance(pieces, list) and all(isinstance(one, str) for one in pieces):
-        return b"".join(map(_unpacked, pieces))
-    return _unpacked(text)
+        return b"".join(map(unpack, pieces))
+    return unpack(text)
+
+
+def _from_hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError as error:
+        raise BodyError(f"the body of this interaction cannot be unpacked ({error})") from None
 
 
 def hex_pieces(pieces: list[Any]) -> bytes | None:
@@ -116,8 +128,8 @@ def hex_pieces(pieces: list[Any]) -> bytes | None:
 
 def _unpacked(packed: Any) -> bytes:
     try:
-        return base64.b64decode(packed)
-    except (ValueError, TypeError) as error:
+        return base64.b64decode("".join(packed.split()), validate=True)
+    except (ValueError, TypeError, AttributeError) as error:
         raise BodyError(f"the body of this interaction cannot be unpacked ({error})") from None
 
 
