@@ -149,11 +149,11 @@ class Deltas(Sequence[RawDelta]):
             return self.text
         return "".join(self.texts[begin:end])
 
-    def tokens_between(self, begin: int, end: int) -> int:
-        """How many ids the deltas from `begin` up to, not with, `end` bring."""
+    def ids_between(self, begin: int, end: int) -> Sequence[int]:
+        """The ids of the deltas from `begin` up to, not with, `end`."""
         if self.ends is None:
-            return end - begin
-        return self.ends[end - 1] - (self.ends[begin - 1] if begin else 0) if end > begin else 0
+            return self.ids[begin:end]
+        return self.ids[self.ends[begin - 1] if begin else 0 : self.ends[end - 1] if end else 0]
 
     def holding(self, wanted: Set[int]) -> list[int]:
         """The numbers of the deltas that bring any of these ids, in order."""

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from .base import Vocabulary
+
 _REPLACEMENT = "�"
 _PART = _REPLACEMENT
 """Stands in a table for the text of an id that may be a part of a character; a stream's text never ends like this."""
@@ -100,6 +102,22 @@ class Detokenizer:
     def _is_primed(self, prompt: list[int], skip: bool) -> bool:
         tail: str = self._backend.decode(prompt[-_TAIL:], skip_special_tokens=skip) if prompt else ""
         return bool(tail) and not tail.endswith(_REPLACEMENT)
+
+
+class Alone(dict[int, str]):
+    """The text of each id, decoded by itself; filled as ids are asked for.
+
+    Args:
+        vocabulary: what decodes them. One whose ids never change their texts may keep this as its `alone`.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self._vocabulary = vocabulary
+
+    def __missing__(self, token_id: int) -> str:
+        text = self[token_id] = self._vocabulary.decode([token_id])
+        return text
 
 
 class _Table(dict[int, str]):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..parsers.detokenizer import Detokenizer
+from ..parsers.detokenizer import Alone, Detokenizer
 from . import loadcheck
 
 if TYPE_CHECKING:
@@ -85,6 +85,11 @@ class Tokenizer:
     def detokenizer(self) -> Detokenizer:
         """Gives the text of ids, one by one or all at once."""
         return Detokenizer(self.backend)
+
+    @functools.cached_property
+    def alone(self) -> Mapping[int, str]:
+        """The text of each id, decoded by itself."""
+        return Alone(self)
 
     @functools.cached_property
     def size(self) -> int:

@@ -9,6 +9,7 @@ import re
 from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import NamedTuple
 
 
@@ -30,8 +31,15 @@ class Lexicon:
             lengths.setdefault(text[0], set()).add(len(text))
         self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
         self.first = re.compile("[" + re.escape("".join(sorted(lengths))) + "]") if lengths else re.compile(r"(?!)")
+        longest_first = sorted(self._terminals, key=len, reverse=True)
+        self.any = re.compile("|".join(map(re.escape, longest_first)) if lengths else r"(?!)")
         self.prefixes = frozenset(text[:end] for text in self._terminals for end in range(1, len(text)))
         self.longest = max(map(len, self._terminals), default=0)
+
+    def stops_inside(self, text: str) -> bool:
+        """Whether `text` ends in the middle of a literal, as far as can be told."""
+        tail = text[max(0, len(text) - self.longest + 1) :]
+        return any(tail[found.start() :] in self.prefixes for found in self.first.finditer(tail))
 
     def match(self, text: str, at: int) -> tuple[str, str] | None:
         """The longest literal that stands at `at`, as (terminal, literal)."""
@@ -52,7 +60,7 @@ class Lexer:
     """Cuts one output's text, piece by piece. Holds back less than the longest literal."""
 
     def __init__(self, words: Lexicon) -> None:
-        self._lexicon = words
+        self.lexicon = words
         self._held = ""
         self._at = 0
         self._token_starts: deque[int] = deque()
@@ -62,8 +70,9 @@ class Lexer:
         return bool(self._held)
 
     def is_plain(self, text: str) -> bool:
-        """Whether no literal can begin anywhere in `text`."""
-        return self._lexicon.first.search(text) is None
+        """Whether `text` holds no literal, and no beginning of one at its end."""
+        words = self.lexicon
+        return words.first.search(text) is None or (words.any.search(text) is None and not words.stops_inside(text))
 
     def feed(self, text: str, tokens: Sequence[str] = (), count: int = 0) -> list[Lexeme]:
         """Cut `text` behind what was held.
@@ -82,7 +91,7 @@ class Lexer:
         return self._cut(final=True)
 
     def _cut(self, *, final: bool) -> list[Lexeme]:
-        text, words, found = self._held, self._lexicon, list[Lexeme]()
+        text, words, found = self._held, self.lexicon, list[Lexeme]()
         begin = at = 0
         while candidate := words.first.search(text, at):
             at = candidate.start()
@@ -114,6 +123,16 @@ class Lexer:
 
     def _note_starts(self, text: str, tokens: Sequence[str], count: int) -> None:
         base = self._at + len(self._held)
+        if len(tokens) == count and "".join(tokens) == text:
+            every = accumulate(map(len, tokens), initial=base)
+            starts = [start for start, token in zip(every, tokens, strict=False) if token]
+        else:
+            starts = self._found_starts(text, tokens, base)
+        self._token_starts.extend([base] * (count - len(starts)))
+        self._token_starts.extend(starts)
+
+    def _found_starts(self, text: str, tokens: Sequence[str], base: int) -> list[int]:
+        """Where those of the tokens that stand in `text` one behind the other do."""
         starts: list[int] = []
         absent: set[str] = set()
         end = 0
@@ -126,5 +145,4 @@ class Lexer:
                 continue
             starts.append(base + place)
             end = place + len(token)
-        self._token_starts.extend([base] * (count - len(starts)))
-        self._token_starts.extend(starts)
+        return starts

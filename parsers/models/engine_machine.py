@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..base import Vocabulary
+from ..columns import Deltas
+from ..detokenizer import Alone
 from .engine_grammar import Grammar, State
 from .engine_lexer import Lexeme, Lexer, lexicon
 from .engine_scanner import DROP, Item, Marker, Scanner
@@ -53,7 +55,7 @@ class Machine:
         dropped = {text: token_id for text, token_id in vocabulary.special_tokens.items() if text not in kept}
         terminals = grammar.ids(vocabulary.vocab) | dict.fromkeys(dropped.values(), DROP)
         literals = [(text, terminal) for terminal, spellings in grammar.literals.items() for text in spellings]
-        self._scanner = Scanner(terminals, lambda token_id: vocabulary.decode([token_id]))
+        self._scanner = Scanner(terminals, getattr(vocabulary, "alone", None) or Alone(vocabulary))
         self._lexer = Lexer(lexicon((*literals, *((text, DROP) for text in dropped))))
         self._by_id = frozenset(terminals.values())
         self._ids_seen = False
@@ -79,6 +81,21 @@ class Machine:
             self._add(text, len(ids))
         else:
             self._take_in(self._scanner.scan(text, ids))
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is held: what comes next is decided by itself."""
+        return not self._lexer.holds and not self._scanner.waits
+
+    def notable(self, deltas: Deltas) -> list[int]:
+        """The numbers of the deltas that bring a marker, by id or in their text, or a part of one; in order."""
+        found = set(deltas.holding(self._scanner.ids))
+        anything = self._lexer.lexicon.any
+        match = anything.search(deltas.text)
+        while match is not None:
+            found.update(range(deltas.at_character(match.start()), deltas.at_character(match.end() - 1) + 1))
+            match = anything.search(deltas.text, match.start() + 1)
+        return sorted(found)
 
     def finish(self) -> None:
         """Nothing comes after: decide what was held back."""
@@ -106,6 +123,8 @@ class Machine:
             if isinstance(item, Marker):
                 self._lexed(self._lexer.flush())
                 self._terminal(item.terminal, item.text)
+            elif item.text and not self._lexer.holds and self._lexer.is_plain(item.text):
+                self._add(item.text, item.count)
             elif item.text:
                 self._lexed(self._lexer.feed(item.text, item.tokens, item.count))
             else:

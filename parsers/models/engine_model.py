@@ -6,9 +6,11 @@ Models vLLM's `ParserEngine` (vllm/parser/engine/parser_engine.py), its adapter 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
-from ..base import Delta, ParserModel, Split, Vocabulary
+from ..base import Delta, ParserModel, Split, Sums, Vocabulary
+from ..columns import Deltas
 from ..target import Target
 from ..versions import Change, applies
 from .engine_calls import check_call
@@ -82,6 +84,23 @@ class EngineModel(ParserModel):
     def feed(self, text: str, ids: Sequence[int], *, finished: bool = False) -> Delta | None:
         delta = self._feed(text, ids, finished)
         return self._repaired(delta, finished) if self._dialect.repairs_newlines else delta
+
+    def stream(self, deltas: Deltas) -> Split:
+        """As `ParserModel`. Deltas that bring no marker, nor a part of one, are fed as one."""
+        sums = Sums()
+        at, last = 0, len(deltas)
+        notable: list[int] | None = None
+        while at < last:
+            end = at
+            if self._passes_through:
+                end = last
+            elif self._stream is not None and self._stream.machine.idle:
+                notable = [*self._stream.machine.notable(deltas), last - 1] if notable is None else notable
+                end = notable[bisect_left(notable, at)]
+            end = max(end, at + 1)
+            sums.add(self.feed(deltas.between(at, end), deltas.ids_between(at, end), finished=end == last))
+            at = end
+        return sums.split()
 
     def count_reasoning_tokens(self, ids: Sequence[int]) -> int:
         """As `ParserModel`. Raises ParserRaisedError where vLLM's parse of the tool calls does (`check_call`)."""

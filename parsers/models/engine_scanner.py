@@ -6,8 +6,10 @@ Models vllm/parser/engine/token_id_scanner.py (0.33.0, unchanged from 0.32.0).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from ..columns import places
 
 DROP = "DROP"
 """The terminal of tokens that the tokenizer declares special and the grammar does not know: they vanish."""
@@ -46,13 +48,13 @@ class Scanner:
 
     Args:
         terminals: terminal by token id.
-        decode: the text of one id, alone.
+        alone: the text of each id, decoded alone.
     """
 
-    def __init__(self, terminals: Mapping[int, str], decode: Callable[[int], str]) -> None:
+    def __init__(self, terminals: Mapping[int, str], alone: Mapping[int, str]) -> None:
+        self.ids = frozenset(terminals)
         self._terminals = terminals
-        self._decode = decode
-        self._decoded: dict[int, str] = {}
+        self._alone = alone
         # Markers that wait for their text, each with the number of tokens before it, and the tokens after the last.
         self._late: deque[tuple[Marker, int]] = deque()
         self._tokens_after = 0
@@ -65,7 +67,7 @@ class Scanner:
         return bool(self._late)
 
     def has_marker(self, ids: Sequence[int]) -> bool:
-        return any(token_id in self._terminals for token_id in ids)
+        return not self.ids.isdisjoint(ids)
 
     def scan(self, text: str, ids: Sequence[int]) -> list[Item]:
         """What one delta holds, in order, after what was late."""
@@ -75,7 +77,7 @@ class Scanner:
             items, text, extra = self._settle(text, len(ids))
         if not self.has_marker(ids):
             if text:
-                items.append(Words(text, tuple(map(self._text, ids)), extra + len(ids)))
+                items.append(Words(text, self._texts(ids), extra + len(ids)))
             return items
         found = self._cut(ids)
         if extra:
@@ -106,30 +108,20 @@ class Scanner:
         self._window, self._tokens_after = "", 0
         return items
 
-    def _text(self, token_id: int) -> str:
-        text = self._decoded.get(token_id)
-        if text is None:
-            text = self._decoded[token_id] = self._decode(token_id)
-        return text
+    def _texts(self, ids: Sequence[int]) -> tuple[str, ...]:
+        return tuple(map(self._alone.__getitem__, ids))
 
     def _cut(self, ids: Sequence[int]) -> list[Item]:
         """The ids as words and markers, each token decoded alone."""
         items: list[Item] = []
-        tokens: list[str] = []
-
-        def close() -> None:
+        begin = 0
+        for place in (*places(ids, self.ids), len(ids)):
+            tokens = self._texts(ids[begin:place])
             if text := "".join(tokens):
-                items.append(Words(text, tuple(tokens), len(tokens)))
-            tokens.clear()
-
-        for token_id in ids:
-            terminal = self._terminals.get(token_id)
-            if terminal is None:
-                tokens.append(self._text(token_id))
-            else:
-                close()
-                items.append(Marker(terminal, self._text(token_id)))
-        close()
+                items.append(Words(text, tokens, len(tokens)))
+            if place < len(ids):
+                items.append(Marker(self._terminals[ids[place]], self._alone[ids[place]]))
+            begin = place + 1
         return items
 
     def _settle(self, text: str, count: int) -> tuple[list[Item], str, int]:
@@ -191,11 +183,11 @@ class Scanner:
             else:
                 tokens[group].extend(item.tokens)
                 counts[group] += item.count
-        places = _places(text, markers)
-        last_found = max((number for number, place in enumerate(places) if place >= 0), default=-1)
+        found_at = _text_places(text, markers)
+        last_found = max((number for number, place in enumerate(found_at) if place >= 0), default=-1)
         items: list[Item] = []
         at = 0
-        for number, (marker, place) in enumerate(zip(markers, places, strict=True)):
+        for number, (marker, place) in enumerate(zip(markers, found_at, strict=True)):
             if place >= 0:
                 if place > at:
                     items.append(Words(text[at:place], tuple(tokens[number]), counts[number]))
@@ -213,9 +205,9 @@ class Scanner:
         return items
 
 
-def _places(text: str, markers: Sequence[Marker]) -> list[int]:
+def _text_places(text: str, markers: Sequence[Marker]) -> list[int]:
     """Where each marker's text stands, taking from the right so that an earlier look-alike is not mistaken for it."""
-    places = [-1] * len(markers)
+    found = [-1] * len(markers)
     end = len(text)
     absent: set[str] = set()
     for number in range(len(markers) - 1, -1, -1):
@@ -226,5 +218,5 @@ def _places(text: str, markers: Sequence[Marker]) -> list[int]:
         if place < 0:
             absent.add(wanted)
         else:
-            places[number] = end = place
-    return places
+            found[number] = end = place
+    return found

@@ -74,8 +74,11 @@ def test_lexer_counts_unknown_tokens_at_the_front() -> None:
     assert Lexer(lexicon(LITERALS)).feed("x>y", ["?", "y"], 3) == [(None, "x", 2), ("E", ">", 0), (None, "y", 1)]
 
 
+TEXTS = {token_id: f"t{token_id}" for token_id in range(100)}
+
+
 def scanner() -> Scanner:
-    return Scanner({1: "A", 2: "B"}, lambda token_id: {1: "<a>", 2: "</a>"}.get(token_id, f"t{token_id}"))
+    return Scanner({1: "A", 2: "B"}, TEXTS | {1: "<a>", 2: "</a>"})
 
 
 def test_scanner_cuts_at_marker_ids() -> None:
@@ -135,7 +138,7 @@ def test_scanner_holds_the_text_in_which_a_marker_should_have_been() -> None:
 
 
 def test_scanner_holds_no_text_for_a_token_that_vanishes() -> None:
-    scan = Scanner({1: DROP}, lambda token_id: "<eos>" if token_id == 1 else f"t{token_id}")
+    scan = Scanner({1: DROP}, TEXTS | {1: "<eos>"})
     assert scan.scan("t7 x", [7, 1]) == [Words("t7 x", (), 0)]
     assert scan.flush() == [Marker(DROP, "<eos>")]
 
