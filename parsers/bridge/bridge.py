@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from ...errors import InputError
 from ..assumed import HARD_CODED, AssumedVocabulary
@@ -15,7 +15,7 @@ from ..run import ModeResult, Output, ParserRun
 from ..target import Target
 from .far.supervisor import PROTOCOL
 from .plugin import Plugin
-from .process import BridgeError, FarProcess, LostError
+from .process import BridgeError, FarProcess, HungError, LostError, TakenOverError
 from .spec import EngineSpec
 from .tokenizers import Tokenizers
 from .versions import target_of
@@ -24,12 +24,15 @@ SECONDS = 60.0
 """How long one result may take; REASONCTL_VLLM_SECONDS says otherwise."""
 START_SECONDS = 300.0
 """How long the other interpreter may take until its vLLM is imported, a container's start included."""
-_PER_DELTA = 0.002
-"""Seconds added for each delta of a long output: some parsers take time that grows with what came before."""
+_DELTAS = 25_000
+"""Deltas that a result's time is enough for; more of them get more."""
 _STARTS = 3
 """After so many starts in a row without an answer, none is tried any more."""
 _MOST_SECONDS = 1e6
+_HANGS = 3
+"""A parser that gave no answer so many times in a row is not waited for any more."""
 _NOTHING = ModeResult(None, None, None, 0)
+T = TypeVar("T")
 
 
 class Bridge:
@@ -63,6 +66,7 @@ class Bridge:
         self._failed_starts = 0
         self._names: tuple[str, ...] = ()
         self._tokenizers = Tokenizers()
+        self._hung: dict[str, int] = {}
         self._given: dict[str, dict[str, Any]] = {}
         self._there: set[str] = set()
         hello = self._start()
@@ -79,6 +83,11 @@ class Bridge:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def pid(self) -> int | None:
+        """The process that everything over there comes from, as this system knows it; None while none runs."""
+        return self._process.pid if self._process is not None else None
+
     def names(self) -> tuple[str, ...]:
         """The registered names, a plugin's included."""
         return self._names
@@ -94,14 +103,19 @@ class Bridge:
         request_kwargs: Mapping[str, Any] | None = None,
     ) -> ParserRun:
         """As `run_parser`, by vLLM itself. What a crash or a hang costs is in the run's `lost`."""
+        given = (name, vocabulary, kwargs or {}, output, chunkings, request_kwargs)
+        hung = self._hung.get(name, 0)
         try:
-            return self._not_run(name, vocabulary) or self._run(
-                name, vocabulary, kwargs or {}, output, chunkings, request_kwargs
-            )
+            if hung >= _HANGS:
+                raise LostError(f"no answer {hung} times in a row; {name} is not asked any more")
+            found = self._not_run(name, vocabulary) or _again(lambda: self._run(*given))
         except ParserUnsupportedError as why:
             return ParserRun(name, _NOTHING, (), None, unsupported=str(why))
         except (LostError, BridgeError) as error:
+            self._hung[name] = hung + 1 if isinstance(error, HungError) else hung
             return ParserRun(name, _NOTHING, (), None, lost=str(error))
+        self._hung[name] = 0
+        return found
 
     def refusal(
         self,
@@ -111,11 +125,10 @@ class Bridge:
         request_kwargs: Mapping[str, Any] | None = None,
     ) -> str | None:
         """What the parser's constructor raises for this tokenizer and these kwargs; None where it raises nothing."""
+        asked: dict[str, Any] = {"parser": name, "kwargs": dict(kwargs or {})}
         try:
-            answer = self._with_tokenizer(vocabulary, None, "build", parser=name, kwargs=dict(kwargs or {}))
-        except (LostError, BridgeError):
-            return None
-        except ParserUnsupportedError:
+            answer = _again(lambda: self._with_tokenizer(vocabulary, None, "build", **asked))
+        except (LostError, BridgeError, ParserUnsupportedError):
             return None
         return f"{answer['error']}: {answer['message']}" if "error" in answer else None
 
@@ -128,9 +141,19 @@ class Bridge:
             LostError: a crash or a hang cost the answer.
             BridgeError: the interpreter cannot be brought up again.
         """
-        self._up_to_date()
         if op == "tokenizer":
             self._given[fields["key"]] = fields
+        return _again(lambda: self._asked(op, seconds, fields))
+
+    def close(self) -> None:
+        """End the process, and wait until it is gone. The next question starts another."""
+        process, self._process = self._process, None
+        self._forget()
+        if process is not None:
+            process.close()
+
+    def _asked(self, op: str, seconds: float | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+        self._up_to_date()
         key = fields.get("tokenizer")
         if key in self._given and key not in self._there:
             self._tell("tokenizer", **self._given[key])
@@ -139,13 +162,6 @@ class Bridge:
         if op == "tokenizer":
             self._there.add(fields["key"])
         return answer
-
-    def close(self) -> None:
-        """End the process, and wait until it is gone. The next question starts another."""
-        process, self._process = self._process, None
-        self._forget()
-        if process is not None:
-            process.close()
 
     def _run(
         self,
@@ -174,7 +190,7 @@ class Bridge:
             vocabulary,
             output,
             "run",
-            seconds=self._seconds + _PER_DELTA * sum(map(len, streams)),
+            seconds=self._seconds * max(1.0, sum(map(len, streams)) / _DELTAS),
             text=found.text,
             ids=list(found.token_ids),
             streams=[{"texts": list(s.texts), "ids": list(s.ids), "ends": s.ends and list(s.ends)} for s in streams],
@@ -219,8 +235,10 @@ class Bridge:
         try:
             return process.ask(op, fields, seconds=self._seconds if seconds is None else seconds)
         except BridgeError as error:
-            self.close()
             raise LostError(str(error)) from None
+        finally:
+            if process.over:
+                self.close()
 
     def _up_to_date(self) -> None:
         """See to it that somebody answers, who knows the plugin. Raises BridgeError."""
@@ -278,6 +296,14 @@ class Bridge:
 def open_bridge(spec: EngineSpec, *, plugin: Plugin | None = None) -> Bridge:
     """A bridge that is up. Raises BridgeError where none comes up."""
     return Bridge(spec, plugin=plugin)
+
+
+def _again(ask: Callable[[], T]) -> T:
+    """The answer; asked once more where somebody else ended who should have given it."""
+    try:
+        return ask()
+    except TakenOverError:
+        return ask()
 
 
 def _mode(chunking: str | None, part: Mapping[str, Any], deltas: int) -> ModeResult:

@@ -38,6 +38,17 @@ class LostError(Exception):
     """The request has no answer: whoever should have made it crashed, or ran out of time. The next one may have."""
 
 
+class HungError(LostError):
+    """It ran out of time."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"no answer within {seconds:g} s")
+
+
+class TakenOverError(LostError):
+    """Whoever answered before was ended from outside, between two requests; this one may have gone down with it."""
+
+
 class FarProcess:
     """One interpreter with a vLLM, from its start to its end.
 
@@ -51,6 +62,9 @@ class FarProcess:
         self._at_end = False
         self._next = 1
         self.restarts = 0
+        """How often another runner took over."""
+        self.over = False
+        """It has ended, or does not listen any more."""
         try:
             self._process = subprocess.Popen(
                 [*spec.command, "-c", LOADER],
@@ -72,17 +86,16 @@ class FarProcess:
         self._drain.start()
         self._unsent = program()
 
-    def ask(self, op: str, fields: Mapping[str, Any], *, seconds: float, slack: float = _SLACK) -> dict[str, Any]:
+    def ask(self, op: str, fields: Mapping[str, Any], *, seconds: float) -> dict[str, Any]:
         """One answer for one request.
 
         Args:
             op: what is asked for.
             fields: its arguments, JSON-valued.
             seconds: how long the other side may take to answer.
-            slack: how much longer is waited for it to say so.
 
         Raises:
-            LostError: a crash or a hang cost this answer; another runner has taken over.
+            LostError: a crash or a hang cost this answer; another runner has taken over, or the process is `over`.
             BridgeError: the process is gone, or has no vLLM.
         """
         number = self._next
@@ -90,14 +103,16 @@ class FarProcess:
         request = {"id": number, "op": op, "seconds": seconds, **fields}
         data = memoryview(self._unsent + json.dumps(request).encode() + b"\n")
         self._unsent = b""
-        ends = time.monotonic() + seconds + slack
+        # The other side says itself when it ran out of time, unless it is not there yet, or deaf.
+        ends = time.monotonic() + seconds + (0.0 if op == "hello" else min(_SLACK, seconds + 1.0))
         with selectors.DefaultSelector() as selector:
             selector.register(self._stdout, selectors.EVENT_READ)
             selector.register(self._stdin, selectors.EVENT_WRITE)
             while True:
                 left = ends - time.monotonic()
                 if left <= 0:
-                    raise BridgeError(f"no answer within {seconds:g} s")
+                    self.over = True
+                    raise HungError(seconds)
                 ready = [key.fileobj for key, _ in selector.select(min(left, _LOOK))]
                 if self._stdin in ready:
                     data = data[self._write(data) :]
@@ -110,6 +125,7 @@ class FarProcess:
                         if answer is not None:
                             return answer
                 if ended or self._at_end:
+                    self.over = True
                     raise BridgeError(self._end())
 
     def listen(self) -> None:
@@ -117,11 +133,12 @@ class FarProcess:
         for line in self._lines():
             with contextlib.suppress(LostError):
                 self._answer(line, 0, 0.0)
+        self.over = self.over or self._at_end or self._process.poll() is not None
 
     @property
-    def over(self) -> bool:
-        """The process has ended, or will not answer any more."""
-        return self._at_end or self._process.poll() is not None
+    def pid(self) -> int:
+        """The command's own process."""
+        return self._process.pid
 
     def close(self) -> None:
         """End it, and wait until it is gone."""
@@ -180,12 +197,12 @@ class FarProcess:
             return None
         if "lost" in answer:
             self.restarts += 1
-            if answer["lost"] in (number, -1):
-                raise LostError(_how(answer["how"], seconds))
-            return None
+            if answer["lost"] != number:
+                raise TakenOverError(_how(answer["how"]))
+            raise HungError(seconds) if answer["how"].get("hung") else LostError(_how(answer["how"]))
         if "failed" in answer and "id" not in answer:
             raise BridgeError(answer["failed"])
-        return answer if answer.get("id") == number else None
+        return answer if answer.pop("id", None) == number else None
 
     def _end(self) -> str:
         try:
@@ -210,12 +227,10 @@ class FarProcess:
             self._said.append(rest[:500].decode("utf-8", "replace").strip())
 
 
-def _how(how: Mapping[str, Any], seconds: float) -> str:
-    if how.get("hung"):
-        return f"no answer within {seconds:g} s"
+def _how(how: Mapping[str, Any]) -> str:
     if "signal" in how:
         return f"its process was ended by {how['signal']}"
-    return f"its process ended with status {how['status']}"
+    return f"its process ended with status {how.get('status')}"
 
 
 def _signal(status: int) -> str:
