@@ -8,23 +8,45 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..parsers import ROWS, STATE_MARKERS, Target, Vocabulary, near_names, paired
+from ..parsers import (
+    ROWS,
+    STATE_MARKERS,
+    ParserRaisedError,
+    ParserUnsupportedError,
+    Target,
+    Vocabulary,
+    build,
+    names,
+    near_names,
+    paired,
+)
 from ..parsers.assumed import AssumedVocabulary
 from ..parsers.engines import BuiltinEngine, ParserEngine
 from ..parsers.row import ParserRow
 from ..prompts.model import Model, Template
 from ..prompts.survey import Survey, survey
-from . import fit_setup, fit_split, fit_stress, tpl_render, tpl_states
-from .facts import AuditFacts, MarkerFact, Mode, OtherTemplate, ServerFacts, TokenizerFault
+from . import fit_setup, fit_split, fit_stress, srv_client, srv_flags, srv_grammar, tpl_render, tpl_states
+from .evidence import prompt_tail
+from .facts import (
+    AuditFacts,
+    Gate,
+    MarkerFact,
+    Mode,
+    OldFieldRead,
+    OtherTemplate,
+    SentRequest,
+    ServerFacts,
+    TokenizerFault,
+)
 from .finding import Coverage, Finding, Location
 from .internal import ResultLost, UnreadableInput
-from .probes import cell_of
+from .probes import Cell, cell_of
 from .rank import ranked, recommended
 from .rule import Rule
 from .thinking import Thinking, read_thinking
 from .trial import Bench
 
-_ROOMS = (tpl_states, tpl_render, fit_setup, fit_split, fit_stress)
+_ROOMS = (tpl_states, tpl_render, fit_setup, fit_split, fit_stress, srv_flags, srv_grammar, srv_client)
 
 
 def audit(
@@ -37,6 +59,8 @@ def audit(
     asked: Sequence[Mapping[str, Any]] = (),
     model_problem: str | None = None,
     engine: ParserEngine | None = None,
+    requests: tuple[SentRequest, ...] | None = None,
+    clients: tuple[OldFieldRead, ...] | None = None,
 ) -> AuditFacts:
     """Everything there is to know about one model under one server.
 
@@ -49,6 +73,8 @@ def audit(
         asked: chat-template kwargs that real requests send.
         model_problem: why there is no model.
         engine: who runs the parsers; None: the built-in models of the target.
+        requests: requests that are really sent, None where none were given.
+        clients: where clients read the field of old releases, None where no client was given.
     """
     runs = engine or BuiltinEngine(target)
     mode: Mode = "none" if parser is None else "auto" if parser == "auto" else "configured"
@@ -63,6 +89,8 @@ def audit(
         unknown=_unknown(configured, target, runs),
         server=server,
         asked=tuple(asked),
+        requests=requests,
+        clients=clients,
         registered=runs.names() if runs.target is not None else (),
         plugin_problem=getattr(runs, "plugin_problem", None),
     )
@@ -197,8 +225,26 @@ def _with_parsers(facts: AuditFacts, model: Model, engine: ParserEngine) -> Audi
         facts,
         markers=markers,
         candidates=candidates,
+        gates=tuple(_gates(facts, cells, vocabulary)),
         recommended=recommended(candidates, facts.named, facts.thinking),
     )
+
+
+def _gates(facts: AuditFacts, cells: Sequence[Cell], vocabulary: Vocabulary) -> Iterable[Gate]:
+    """What the configured parser reads from every prompt, as the server asks it before a grammar may bind."""
+    if facts.configured is None or facts.configured not in names(facts.target):
+        return
+    for cell in cells:
+        try:
+            model = build(
+                facts.configured, vocabulary, cell.kwargs, request_kwargs=cell.request_kwargs, target=facts.target
+            )
+            model.begin(cell.prompt_ids, streaming=False)
+            ended = model.is_reasoning_end(cell.prompt_ids)
+        except (ParserRaisedError, ParserUnsupportedError):
+            ended = None
+        tail = prompt_tail(facts, cell)
+        yield Gate(cell.conversation, dict(cell.variant), cell.thinks or cell.unclear, ended, tail, cell.weight)
 
 
 def _unknown(configured: str | None, target: Target, engine: ParserEngine) -> str | None:

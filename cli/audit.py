@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InputError
+from .audit_jobs import Job, Jobs, find_jobs, model_of, parse_model_map, served_model, with_served_files
 from .engines import plugin_of
 from .given import KWARGS, kwargs_in, not_empty, taken
 from .options import CheckOptions, checking
@@ -15,26 +17,30 @@ from .options import CheckOptions, checking
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..checks.facts import AuditFacts
+    from ..checks.facts import AuditFacts, OldFieldRead, SentRequest, ServerFacts
+    from ..checks.finding import Coverage, Location
     from ..checks.report import Report
     from ..prompts.model import Model
-    from ..serve.command import ServeCommand
+    from ..serve.command import OtherServer, ServeCommand
 else:
     from ..checks.report import Report
 
 PRINTABLE = ("flags",)
-_MODEL_SUFFIXES = (".jinja", ".jinja2", ".j2", ".json", ".gguf")
 
 
 @checking
 def audit(
     paths: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATH]...", help="A model, as --model, or a file with a serve command."),
+        typer.Argument(metavar="[PATH]...", help="A model, as --model, or a file or folder with serve commands."),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(help="A model folder, a hub id, a chat_template.jinja, a tokenizer_config.json or fixture:NAME."),
+    ] = None,
+    model_map: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=X", help="Where the model is that a server calls NAME. Repeatable."),
     ] = None,
     parser: Annotated[
         str | None,
@@ -44,13 +50,23 @@ def audit(
     ] = None,
     serve: Annotated[
         str | None,
-        typer.Option(metavar="FILE|CMD|-", help="A vllm serve or slimserve command line, or a file with one."),
+        typer.Option(
+            metavar="FILE|CMD|-", help="A serve command, or a file with one: script, compose, manifest, log, ..."
+        ),
     ] = None,
     chat_template: Annotated[
         str | None, typer.Option(metavar="FILE", help="A template in place of the model's own.")
     ] = None,
     chat_template_kwargs: Annotated[
         str | None, typer.Option(metavar="JSON", help="Kwargs that requests really send: they weigh as much as none.")
+    ] = None,
+    requests: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="What is really sent (bodies, curl, traces): it decides what weighs."),
+    ] = None,
+    client: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="A client's source, or a folder: does it read the field it gets?"),
     ] = None,
     print_: Annotated[
         str | None,
@@ -61,56 +77,35 @@ def audit(
 ) -> Report:
     """Render the template in every way a request can, put probes to the parser, and say what a client would get."""
     not_empty(model=model, parser=parser, serve=serve, chat_template_kwargs=chat_template_kwargs, print=print_)
-    not_empty(chat_template=chat_template)
+    not_empty(chat_template=chat_template, requests=requests)
     for path in paths or []:
         not_empty(PATH=path)
     template_file = Path(chat_template) if chat_template is not None else None
     if print_ is not None and print_ not in PRINTABLE:
         raise InputError(f"{print_!r} cannot be printed", source="--print", mend="use --print flags")
-    asked = _asked(chat_template_kwargs)
-    jobs = _jobs(paths or [], model, serve)
-    audited = [
-        _audited(source, server, parser, template_file, asked, options, given=model is not None)
-        for source, server in jobs
-    ]
+    given = Given(
+        parser=parser,
+        chat_template=template_file,
+        asked=_asked(chat_template_kwargs),
+        requests=_requests(requests),
+        clients=_clients(client or []),
+    )
+    found = find_jobs(paths or [], model, serve, parse_model_map(model_map) if model_map else None)
+    audited = [_audited(job, given, options) for job in found.jobs]
     if print_ is not None:
         raise typer.Exit(_print_flags(audited))
-    return _report(audited, options)
+    return _report(audited, found, options)
 
 
-def _jobs(paths: Sequence[str], model: str | None, serve: str | None) -> list[tuple[str | None, ServeCommand | None]]:
-    """(model, server) pairs to audit; a model of None is the server's own affair."""
-    from ..serve.read import read_serve
+@dataclass(frozen=True)
+class Given:
+    """What every audit of the call is told."""
 
-    servers = [(model, server) for server in read_serve(serve)] if serve is not None else []
-    models: list[tuple[str | None, ServeCommand | None]] = (
-        [(model, None)] if model is not None and serve is None else []
-    )
-    for path in paths:
-        if _is_model(path):
-            models.append((path, None))
-        else:
-            servers += [(model, server) for server in read_serve(path, flag="PATH")]
-    if model is not None and servers:
-        models = [pair for pair in models if pair != (model, None)]
-    jobs = [*models, *servers]
-    if not jobs:
-        raise InputError("nothing to audit", mend="give --model X, a model folder, or --serve with a serve command")
-    return jobs
-
-
-def _is_model(path: str) -> bool:
-    """A folder, a template, a tokenizer config, a fixture or a hub id; any other file may hold a serve command."""
-    try:
-        found = Path(path).expanduser()
-        found.is_file()
-    except (RuntimeError, OSError):  # a user that is not there, a text too long for a name
-        return not any(character.isspace() for character in path)
-    if found.is_dir() or path.startswith("fixture:"):
-        return True
-    if found.is_file():
-        return found.suffix.lower() in _MODEL_SUFFIXES
-    return path != "-" and not any(character.isspace() for character in path)
+    parser: str | None
+    chat_template: Path | None
+    asked: tuple[Mapping[str, Any], ...]
+    requests: tuple[SentRequest, ...] | None
+    clients: tuple[OldFieldRead, ...] | None
 
 
 def _asked(text: str | None) -> tuple[Mapping[str, Any], ...]:
@@ -122,78 +117,68 @@ def _asked(text: str | None) -> tuple[Mapping[str, Any], ...]:
     return (taken(kwargs, source=KWARGS),)
 
 
-def _audited(
-    source: str | None,
-    command: ServeCommand | None,
-    parser: str | None,
-    chat_template: Path | None,
-    asked: tuple[Mapping[str, Any], ...],
-    options: CheckOptions,
-    *,
-    given: bool,
-) -> AuditFacts:
+def _requests(path: str | None) -> tuple[SentRequest, ...] | None:
+    if path is None:
+        return None
+    from ..budgets.config import read_requests
+    from ..checks.sent import sent_requests
+
+    found, _ = read_requests(path)
+    return sent_requests(found)
+
+
+def _clients(paths: Sequence[str]) -> tuple[OldFieldRead, ...] | None:
+    if not paths:
+        return None
+    from ..checks.clients import read_clients
+
+    for path in paths:
+        not_empty(client=path)
+    return read_clients(paths)
+
+
+def _audited(job: Job, given: Given, options: CheckOptions) -> AuditFacts:
     from ..checks.audit import audit as gather
+    from ..checks.sent import variant_of
     from ..prompts.model import load_model
 
+    command = job.command
     target = options.engines.target(options.target, command)
-    named = source if source is not None else command.model if command is not None else None
-    if command is None or given:
-        model: Model | None = load_model(named or "", chat_template=chat_template)
+    named = job.source if job.source is not None else model_of(command) if command is not None else None
+    if command is None or job.given:
+        model: Model | None = load_model(named or "", chat_template=given.chat_template)
         problem = None
     else:
-        model, problem = _served_model(named, chat_template)
-    if command is not None and model is not None and chat_template is None:
-        model = _with_served_template(model, command)
-    chosen = parser if parser is not None else command.reasoning_parser if command is not None else "auto"
+        model, problem = served_model(named, given.chat_template)
+    if command is not None and model is not None:
+        model = with_served_files(model, command, own_template=given.chat_template is not None)
+    sent = tuple(dict(variant) for variant in map(variant_of, given.requests or ()) if variant)
     return gather(
         model,
         source=named or "(the server's default model)",
-        parser=None if chosen == "none" else chosen,
+        parser=_parser(given.parser, command),
         target=target,
         server=_server(command) if command is not None else None,
-        asked=asked,
+        asked=(*given.asked, *(variant for variant in sent if variant not in given.asked)),
         model_problem=problem,
         engine=options.engines.first(plugin_of(command)) if options.engines.specs else None,
+        requests=given.requests,
+        clients=given.clients,
     )
 
 
-def _served_model(named: str | None, chat_template: Path | None) -> tuple[Model | None, str | None]:
-    """A server's own model if it is there; else why it could not be looked at."""
-    from ..prompts.model import load_model
+def _parser(given: str | None, command: ServeCommand | None) -> str | None:
+    """The parser to judge, None for none, `auto` where nothing says one."""
+    from ..checks.srv_flags import structured_outputs_parser
 
-    if named is None:
-        return None, "the command names no model: give --model"
-    try:
-        return load_model(named, chat_template=chat_template), None
-    except InputError as error:
-        return None, f"{named} is not here ({error.message}): give --model"
-
-
-def _with_served_template(model: Model, command: ServeCommand) -> Model:
-    """The model with the serve command's own `--chat-template`, a path or the template's text."""
-    from dataclasses import replace
-
-    from ..prompts.folder import with_template
-    from ..prompts.model import Template
-
-    value = command.chat_template
-    if value is None:
-        return model
-    beside = Path(command.location.path).parent / value
-    for path in (Path(value), beside):
-        if path.is_file():
-            return with_template(model, path)
-    if not value.strip():
-        raise InputError(
-            "the serve command's --chat-template is empty", source=command.location.path, mend="fill it in"
-        )
-    if not any(character in value for character in "{}\n"):
-        raise InputError("no such template file", source=value, mend="give the template with --chat-template")
-    inline = Template(value, origin="--chat-template")
-    return replace(model, template=inline, templates=(inline,))
+    if given is not None:
+        return None if given == "none" else given
+    if command is None:
+        return "auto"
+    return command.reasoning_parser or structured_outputs_parser(command)
 
 
-def _server(command: ServeCommand) -> Any:
+def _server(command: ServeCommand) -> ServerFacts:
     from ..checks.facts import ServerFacts
 
     has_parser = "reasoning-parser" in command.flags
@@ -205,6 +190,7 @@ def _server(command: ServeCommand) -> Any:
         tools=command.enable_auto_tool_choice and command.tool_call_parser is not None,
         default_kwargs=command.default_chat_template_kwargs or {},
         effort_map=command.effort_map or {},
+        command=command,
     )
 
 
@@ -229,40 +215,61 @@ def _print_flags(audited: Sequence[AuditFacts]) -> int:
     return int(failed)
 
 
-def _report(audited: Sequence[AuditFacts], options: CheckOptions) -> Report:
+def _report(audited: Sequence[AuditFacts], found: Jobs, options: CheckOptions) -> Report:
     from ..checks.audit import coverage, findings
     from ..checks.audit_json import facts_json
+    from ..checks.finding import Coverage
+    from ..checks.internal import UnreadableInput
     from ..checks.report import make_report
 
     targets = list(dict.fromkeys(str(facts.target) for facts in audited))
     parts = [facts_json(facts) for facts in audited]
+    several = len(audited) + len(found.others) > 1 or not audited
     shown = (
-        parts[0]
-        if len(parts) == 1
-        else {"servers": [{**_named(facts), **part} for facts, part in zip(audited, parts, strict=True)]}
+        {
+            "servers": [
+                *({**_named(facts), **part} for facts, part in zip(audited, parts, strict=True)),
+                *(_other(server) for server in found.others),
+            ]
+        }
+        if several
+        else parts[0]
     )
-    several = len(audited) > 1
+    unread = [
+        UnreadableInput.finding(
+            f"{file.reason}; the other files were read",
+            hint="mend it, or leave it out of the folder",
+            location=file.location,
+        )
+        for file in found.unread
+    ]
+    rows = [row if not several else _in(facts, row) for facts in audited for row in coverage(facts)]
+    rows += [Coverage("server", "skipped", f"{s.name}: a {s.engine} server: not evaluated") for s in found.others]
     return make_report(
         "audit",
-        target=targets[0],
+        target=targets[0] if targets else str(options.engines.target(options.target, None)),
         engine=options.engines.described,
         facts=shown,
-        findings=[finding for facts in audited for finding in findings(facts)],
-        coverage=[row if not several else _in(facts, row) for facts in audited for row in coverage(facts)],
+        findings=[*(finding for facts in audited for finding in findings(facts)), *unread],
+        coverage=rows,
         policy=options.policy,
     )
 
 
 def _named(facts: AuditFacts) -> dict[str, Any]:
     place = facts.server.location if facts.server is not None else None
-    return {
-        "name": facts.server.name if facts.server is not None else facts.source,
-        "location": {"path": place.path, "line": place.line, "column": place.column} if place is not None else None,
-    }
+    name = facts.server.name if facts.server is not None else facts.source
+    return {"name": name, "location": _place(place), "target": str(facts.target)}
 
 
-def _in(facts: AuditFacts, row: Any) -> Any:
-    from dataclasses import replace
+def _other(server: OtherServer) -> dict[str, Any]:
+    return {"name": server.name, "location": _place(server.location), "engine": server.engine}
 
+
+def _place(place: Location | None) -> dict[str, Any] | None:
+    return {"path": place.path, "line": place.line, "column": place.column} if place is not None else None
+
+
+def _in(facts: AuditFacts, row: Coverage) -> Coverage:
     where = facts.server.name if facts.server is not None else facts.source
     return replace(row, reason=f"{where}: {row.reason}" if row.reason else where)

@@ -62,6 +62,7 @@ def _text(rules: list[type[Rule]]) -> str:
                 )
                 for rule in members
             ],
+            keep=(0, 1, 2),
         )
         page.blank()
     page.line(f"{len(rules)} rules. `reasonctl explain RULE` says more about each.")

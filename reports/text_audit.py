@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
+from ..checks.finding import Finding
 from ..checks.report import Report
 from .page import STYLE, Page, styled
 from .wording import compact, judged_as, quoted, shortened, variant_name, visible
@@ -19,6 +20,10 @@ def show(page: Page, report: Report) -> None:
     """Headline, model, prompt states and fit; once per server where there are several."""
     servers = report.facts.get("servers")
     for facts in servers if isinstance(servers, Sequence) else [report.facts]:
+        if facts.get("engine"):
+            page.line(Text(visible(f"-     {facts.get('name')}: a {facts['engine']} server, not evaluated"), "bold"))
+            page.blank()
+            continue
         _headline(page, report, facts)
         _model(page, report, facts)
         _states(page, facts.get("prompt_states") or [])
@@ -32,8 +37,9 @@ def show(page: Page, report: Report) -> None:
 
 def _headline(page: Page, report: Report, facts: Mapping[str, Any]) -> None:
     name = facts.get("name") or (facts.get("model") or {}).get("source") or "the model"
+    verdict = report.verdict if "name" not in facts else "fail" if _counting(report, facts) else "pass"
     page.line(
-        styled(report.verdict.upper(), report.verdict),
+        styled(verdict.upper(), verdict),
         Text("  "),
         Text(visible(f"{name}: {_headword(report, facts)}"), "bold"),
     )
@@ -44,7 +50,7 @@ def _headword(report: Report, facts: Mapping[str, Any]) -> str:
     parser = facts.get("parser") or {}
     judged = parser.get("judged") or parser.get("configured")
     fit = {row["name"]: row["fit"] for row in parser.get("candidates") or []}.get(judged)
-    blamed = next((finding for finding in report.counting), None)
+    blamed = next(iter(_counting(report, facts)), None)
     if judged and fit == "fail":
         return f"{judged} does not fit" + (f" ({blamed.slug})" if blamed else ", and no finding counts")
     if judged and fit == "unsupported":
@@ -54,6 +60,25 @@ def _headword(report: Report, facts: Mapping[str, Any]) -> str:
     if judged and fit == "pass":
         return f"{judged} fits"
     return "no reasoning parser to judge" if not judged else f"{judged} was not run"
+
+
+def _counting(report: Report, facts: Mapping[str, Any]) -> list[Finding]:
+    """The findings that count and are about this server; about anything, where there is only one."""
+    if "name" not in facts:
+        return list(report.counting)
+    place = facts.get("location") or {}
+    return [
+        finding
+        for finding in report.counting
+        if finding.subject.get("server", finding.subject.get("model")) == facts["name"]
+        and (finding.location is None or not place or "server" not in finding.subject or _same_file(finding, place))
+    ]
+
+
+def _same_file(finding: Finding, place: Mapping[str, Any]) -> bool:
+    """A finding at another server of that name in another file is not about this one."""
+    path = finding.location.path if finding.location is not None else None
+    return path == place.get("path") or not str(path).endswith((".yaml", ".yml", ".sh", ".json", ".service"))
 
 
 def _model(page: Page, report: Report, facts: Mapping[str, Any]) -> None:
