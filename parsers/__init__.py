@@ -68,6 +68,10 @@ def build(
         from .models.cohere import build_cohere
 
         return build_cohere(name, vocabulary)
+    from .models.text import TEXT_MODELS, build_text
+
+    if name in TEXT_MODELS:
+        return build_text(name, vocabulary, effective)
     from .models.legacy import build_legacy
 
     return build_legacy(name, vocabulary, effective)

@@ -21,8 +21,14 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
         demanded_tokens=("<mm:think>", "</mm:think>"),
         needs_start_in_output=True,
         counting="generated-block",
+        chunk_invariant=False,
         architectures=("minimax_m3", "minimax-m3"),
-        quirks=("enable_thinking is not read", "over-counts where the start marker is written again"),
+        quirks=(
+            "enable_thinking is not read",
+            "over-counts where the start marker is written again",
+            "a first content delta that ends with a marker's beginning loses it",
+        ),
+        modelled=True,
     ),
     ParserRow(
         name="k2_horizon",
@@ -41,6 +47,7 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
         counting="generated-block",
         architectures=("k2-horizon",),
         quirks=("full and streamed disagree on every truncated output",),
+        modelled=True,
     ),
     ParserRow(
         name="kimi_k3",
@@ -62,6 +69,7 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
         counting="to-end",
         architectures=("kimi_k3", "kimi-k3"),
         quirks=("markers are three tokens each",),
+        modelled=True,
     ),
     ParserRow(
         name="granite",
@@ -79,6 +87,7 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
         chunk_invariant=False,
         architectures=("granite-3.2", "granite-3.3"),
         quirks=("streaming leaks Here into reasoning", "cost grows with the output", "a thinking budget is refused"),
+        modelled=True,
     ),
     ParserRow(
         name="hunyuan_a13b",
@@ -100,6 +109,7 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
             "streaming compares fixed token ids of Hunyuan's own vocabulary and asserts one token a delta",
             "a thinking budget is refused",
         ),
+        modelled=True,
     ),
     ParserRow(
         name="olmo3",
@@ -116,6 +126,7 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
         chunk_invariant=False,
         architectures=("olmo3", "olmo-3"),
         quirks=("one large delta loses the answer", "cost grows with the output"),
+        modelled=True,
     ),
     *(
         ParserRow(
