@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import astuple
 from typing import Any
 
 from .. import build
@@ -63,23 +62,23 @@ def model_answer(case: Mapping[str, Any], vocabulary: Vocabulary, target: Target
         summed: dict[str, Any] = {}
 
         def at_once(summed: dict[str, Any] = summed, deltas: list[Any] = deltas) -> None:
-            built = model(streaming=True)
-            summed["sums"] = built.stream(Deltas.of((text, ids) for text, ids in deltas))
-            summed["tokens"] = built.count_reasoning_tokens(case["ids"])
+            split = model(streaming=True).stream(Deltas.of((text, ids) for text, ids in deltas))
+            summed["sums"] = [split.reasoning, split.content]
 
         attempt(stream, streamed)
         attempt(summed, at_once)
-        whole_way = len(stream["deltas"]) == len(deltas)
-        if summed != {key: stream[key] for key in ("tokens", "error") if key in stream} | (
-            {"sums": _sums(stream["deltas"])} if whole_way else {}
-        ):
-            stream["at_once"] = summed | {"sums": astuple(summed["sums"]) if "sums" in summed else None}
+        # Where every delta was taken, it is the counting that raised.
+        taken = len(stream["deltas"]) == len(deltas)
+        if summed != ({"sums": _sums(stream["deltas"])} if taken else {"error": stream["error"]}):
+            stream["at_once"] = summed
         answer["streams"].append(stream)
     return answer
 
 
-def _sums(deltas: list[list[str | None] | None]) -> Split:
+def _sums(deltas: list[list[str | None] | None]) -> list[str | None]:
+    """The reasoning and the content that the deltas add up to."""
     sums = Sums()
     for delta in deltas:
         sums.add(None if delta is None else Delta(*delta))
-    return sums.split()
+    split = sums.split()
+    return [split.reasoning, split.content]

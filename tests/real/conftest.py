@@ -10,9 +10,7 @@ from .driver import VllmDriver
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--parser-cases", type=int, default=1200, help="generated cases a parser; a third as many for the older vLLM"
-    )
+    parser.addoption("--parser-cases", type=int, default=60, help="generated cases a parser and vLLM version")
 
 
 @pytest.fixture(scope="session")
