@@ -67,11 +67,13 @@ def _counting(report: Report, facts: Mapping[str, Any]) -> list[Finding]:
     if "name" not in facts:
         return list(report.counting)
     place = facts.get("location") or {}
+    source = (facts.get("model") or {}).get("source")
     return [
         finding
         for finding in report.counting
-        if finding.subject.get("server", finding.subject.get("model")) == facts["name"]
-        and (finding.location is None or not place or "server" not in finding.subject or _same_file(finding, place))
+        if finding.subject.get("server", facts["name"]) == facts["name"]
+        and finding.subject.get("model", source) == source
+        and (not place or "server" not in finding.subject or _same_file(finding, place))
     ]
 
 
