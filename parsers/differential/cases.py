@@ -121,6 +121,9 @@ def specs(name: str) -> dict[str, Spec]:
                 markers=(*chosen, ("<eos>", "declared"), ("<|reserved|>", "declared"), ("<|pad|>", "flagged")),
                 chat_template=family.templates[number % len(family.templates)],
                 init_kwargs=init_kwargs,
+                fixed=family.fixed,
+                placed=family.placed,
+                printable_first=family.printable_first,
             )
     return found
 
@@ -182,7 +185,7 @@ class _Maker:
     def _output(self, prompt: Sequence[int] | None, ending: str) -> tuple[list[Piece], tuple[str, ...]]:
         """What a server makes of the generated ids, and the request's stop strings."""
         rng, vocabulary = self._rng, self._vocabulary
-        ids = self._structured() if rng.random() < 0.6 else self._random()
+        ids = self._generated()
         shown = rng.random() >= 0.15
         stop_ids: frozenset[int] = frozenset()
         stop: tuple[str, ...] = ()
@@ -213,6 +216,24 @@ class _Maker:
         if not chosen or rng.random() < 0.4:
             chosen.append(rng.choice((*_STOPS, *self._ends)))
         return tuple(chosen)
+
+    def _generated(self) -> list[int]:
+        if self._family.outputs and self._rng.random() < 0.5:
+            return self._mangled()
+        return self._structured() if self._rng.random() < 0.6 else self._random()
+
+    def _mangled(self) -> list[int]:
+        """One or two of the family's own outputs, cut short, with something of it left out, doubled or thrown in."""
+        rng = self._rng
+        text = "".join(rng.choices(self._family.outputs, k=rng.choice((1, 1, 1, 2))))
+        for _ in range(rng.choice((0, 0, 0, 1, 1, 2, 4))):
+            at = rng.randrange(len(text) + 1)
+            until = min(len(text), at + rng.choice((0, 0, 0, 1, 2, 5, 20)))
+            thrown = (*self._family.shards, *self._ends, *_TEXTS[:6], text[at : at + rng.randrange(1, 30)], "")
+            text = text[:at] + rng.choice(thrown) + text[until:]
+        if rng.random() < 0.2:
+            text = text[: rng.randrange(len(text) + 1)]
+        return self._vocabulary.encode(text) if rng.random() < 0.8 else self._vocabulary.spell(text)
 
     def _structured(self) -> list[int]:
         """A thought, its end, an answer, with now and then a marker or call where none belongs."""
@@ -264,7 +285,7 @@ class _Maker:
     def _atom(self) -> list[int]:
         """One thing a parser may trip over."""
         rng, vocabulary = self._rng, self._vocabulary
-        markers = (self._start, self._end, *self._family.tools)
+        markers = (self._start, self._end, *self._family.tools, *self._family.shards)
         atoms: tuple[Callable[[], list[int]], ...] = (
             lambda: vocabulary.spell(rng.choice(_TEXTS)),
             lambda: [rng.choice(list(vocabulary.markers.values()))],

@@ -21,6 +21,10 @@ class Family:
         calls: whole and broken tool calls.
         switches: chat-template kwargs that move it, beside those tried with every parser.
         pieces: ordinary tokens that its vocabulary needs beside those of every case.
+        outputs: whole outputs, which are also cut short and mixed.
+        shards: pieces of its markers, and what looks like them, to be thrown into outputs.
+        fixed: ids that the parser knows by heart, in a vocabulary of their own, and their texts.
+        placed, printable_first: of the vocabulary, as in `Spec`.
         init_kwargs: of the tokenizer.
         templates: chat templates it looks at.
     """
@@ -43,5 +47,10 @@ class Family:
     )
     switches: tuple[dict[str, Any], ...] = ()
     pieces: tuple[str | bytes, ...] = ()
+    outputs: tuple[str, ...] = ()
+    shards: tuple[str, ...] = ()
+    fixed: tuple[tuple[int, str], ...] = ()
+    placed: tuple[tuple[int, str], ...] = ()
+    printable_first: bool = False
     init_kwargs: tuple[dict[str, Any], ...] = ({},)
     templates: tuple[str | None, ...] = (None,)

@@ -15,12 +15,19 @@ class Spec:
         pieces: ordinary tokens, text or the bytes of what is no whole text. No single byte, no doubles.
         markers: added tokens and how they are flagged: `plain`, `flagged` (decoding may skip it) or `declared`
             (flagged, and among what transformers calls `all_special_tokens`).
+        fixed: ids and texts that stand for whatever else has these ids, as in the vocabulary of one model. The other
+            side is not told of them: they are for parsers that ask no tokenizer.
+        placed: further ordinary tokens, at ids of their own behind all others.
+        printable_first: byte tokens stand in tiktoken's order, not by value: those that are shown as themselves first.
     """
 
     pieces: tuple[str | bytes, ...] = ()
     markers: tuple[tuple[str, str], ...] = ()
     chat_template: str | None = None
     init_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    fixed: tuple[tuple[int, str], ...] = ()
+    placed: tuple[tuple[int, str], ...] = ()
+    printable_first: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The description that the other interpreter builds the same tokenizer from."""
@@ -29,6 +36,8 @@ class Spec:
             "markers": [list(marker) for marker in self.markers],
             "chat_template": self.chat_template,
             "init_kwargs": dict(self.init_kwargs),
+            "placed": [list(token) for token in self.placed],
+            "printable_first": self.printable_first,
         }
 
 
@@ -44,18 +53,22 @@ class SpecVocabulary:
     def __init__(self, spec: Spec) -> None:
         self.spec = spec
         spelling = _byte_spellings()
-        self._bytes: list[bytes] = [bytes([byte]) for byte in range(256)]
+        order = sorted(range(256), key=lambda byte: spelling[byte] != chr(byte)) if spec.printable_first else range(256)
+        self._bytes: list[bytes] = [bytes([byte]) for byte in order]
         self._bytes += [piece if isinstance(piece, bytes) else piece.encode() for piece in spec.pieces]
         spelled = ["".join(spelling[byte] for byte in raw) for raw in self._bytes]
-        self.markers: dict[str, int] = {text: len(spelled) + place for place, (text, _) in enumerate(spec.markers)}
-        self._bytes += [text.encode() for text in self.markers]
-        self._vocab = {text: token_id for token_id, text in enumerate([*spelled, *self.markers])}
-        if len(self._vocab) != len(self._bytes):
+        behind = len(spelled) + len(spec.placed)
+        self.markers: dict[str, int] = {text: behind + place for place, (text, _) in enumerate(spec.markers)}
+        placed = [(text.encode(), token_id) for token_id, text in spec.placed]
+        self._vocab = {text: token_id for token_id, text in enumerate(spelled)} | self.markers
+        self._vocab |= {"".join(spelling[byte] for byte in raw): token_id for raw, token_id in placed}
+        if len(self._vocab) != behind + len(self.markers):
             raise ValueError("a piece or marker stands twice")
-        self._pieces = sorted(
-            ((raw, token_id) for token_id, raw in enumerate(self._bytes) if token_id < len(spelled)),
-            key=lambda entry: -len(entry[0]),
-        )
+        fixed = [(text.encode(), token_id) for token_id, text in spec.fixed]
+        own = [*((raw, token_id) for token_id, raw in enumerate(self._bytes)), *placed]
+        self._pieces = [entry for group in (fixed, own) for entry in sorted(group, key=lambda entry: -len(entry[0]))]
+        marked = [(text.encode(), token_id) for text, token_id in self.markers.items()]
+        self._raw = {token_id: raw for raw, token_id in (*own, *marked, *fixed)}
 
     @property
     def vocab(self) -> Mapping[str, int]:
@@ -96,13 +109,13 @@ class SpecVocabulary:
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = False) -> str:
         hidden = self.special_ids if skip_special_tokens else frozenset()
-        return b"".join(self._bytes[token_id] for token_id in ids if token_id not in hidden).decode(errors="replace")
+        return b"".join(self._raw[token_id] for token_id in ids if token_id not in hidden).decode(errors="replace")
 
     def texts(self, ids: Iterable[int], *, hidden: frozenset[int] = frozenset()) -> list[str]:
         """What each id adds to a stream: an unfinished character waits for its end; `hidden` ids add nothing."""
         texts, waiting = [], b""
         for token_id in ids:
-            waiting += b"" if token_id in hidden else self._bytes[token_id]
+            waiting += b"" if token_id in hidden else self._raw[token_id]
             text = waiting.decode(errors="replace")
             if text.endswith("\ufffd") and len(waiting) < 8:
                 text = ""

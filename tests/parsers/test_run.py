@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import pytest
@@ -12,10 +13,11 @@ from reasonctl.errors import InputError
 from reasonctl.parsers import ROWS, Target
 from reasonctl.parsers.assumed import AssumedVocabulary
 from reasonctl.parsers.feed import Chunking, Piece, RawDelta
+from reasonctl.parsers.rows_legacy import LEGACY_ROWS
 from reasonctl.parsers.run import ModeResult, Output, run_parser
 
 WORDS = AssumedVocabulary(("<response>", "</response>"))
-LEGACY = [name for name, row in ROWS.items() if row.modelled and row.family != "engine"]
+LEGACY = [row.name for row in LEGACY_ROWS]
 
 
 def ids(text: str) -> list[int]:
@@ -131,8 +133,9 @@ def test_where_the_constructor_raises_every_mode_says_so() -> None:
     assert run.error is not None and "could not locate think start/end tokens" in run.error
 
 
-def test_where_there_is_no_model_nothing_is_run() -> None:
-    run = run_parser("hunyuan_a13b", WORDS, {}, text="a", prompt_ids=[], chunkings=["token"])
+def test_where_there_is_no_model_nothing_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reasonctl.parsers.ROWS", {"granite": replace(ROWS["granite"], modelled=False)})
+    run = run_parser("granite", WORDS, {}, text="a", prompt_ids=[], chunkings=["token"])
     assert (run.unsupported, run.stream, run.full.error) == ("no built-in model yet", (), None)
 
 

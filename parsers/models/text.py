@@ -1,0 +1,30 @@
+"""Builds the models of the parsers that tell markers by text: which machine a name comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..base import ParserModel, Vocabulary
+from .text_granite import GraniteModel
+from .text_hunyuan import HunyuanModel
+from .text_k2_horizon import K2HorizonModel
+from .text_kimi_k3 import KimiK3Model
+from .text_minimax_m3 import MinimaxM3Model
+from .text_olmo3 import Olmo3Model
+
+
+def build_text(name: str, vocabulary: Vocabulary, kwargs: Mapping[str, Any]) -> ParserModel:
+    """The model of a parser that works on text. Raises ParserRaisedError where vLLM's constructor raises."""
+    return TEXT_MODELS[name](vocabulary, kwargs)
+
+
+TEXT_MODELS: Mapping[str, Callable[[Vocabulary, Mapping[str, Any]], ParserModel]] = {
+    "granite": lambda vocabulary, kwargs: GraniteModel(),
+    "hunyuan_a13b": lambda vocabulary, kwargs: HunyuanModel(),
+    "olmo3": lambda vocabulary, kwargs: Olmo3Model(vocabulary),
+    "k2_horizon": K2HorizonModel,
+    "kimi_k3": KimiK3Model,
+    "minimax_m3": MinimaxM3Model,
+}
+"""How each is made of the tokenizer and the effective chat-template kwargs."""
