@@ -25,6 +25,12 @@ class BadValueError(NotJsonError):
 def loads(text: str) -> Any:
     """The JSON value that a text is. Raises NotJsonError, a BadValueError where only the value is at fault."""
     try:
+        value, end = _SCAN(text, 0)
+        if end == len(text):
+            return value  # nothing stands around it, as on nearly every line
+    except (StopIteration, ValueError, RecursionError):
+        pass  # said below
+    try:
         return _STRICT.decode(text)
     except json.JSONDecodeError as error:
         raise NotJsonError(f"{_said(error)}, column {error.colno}", error.pos) from None
@@ -64,6 +70,7 @@ class _TwiceError(ValueError):
 
 
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique)
+_SCAN = _STRICT.scan_once
 _LENIENT = json.JSONDecoder(parse_int=len)
 """Finds the end of a value without looking at its keys and numbers."""
 

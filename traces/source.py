@@ -102,7 +102,7 @@ def open_source(path: str, watch: Callable[[int], None] | None = None) -> Source
 
 def decodes(text: str) -> bool:
     """Whether a text that came from a Source was UTF-8."""
-    return _UNDECODABLE.search(text) is None
+    return text.isascii() or _UNDECODABLE.search(text) is None
 
 
 class _Counted(io.RawIOBase):
