@@ -118,12 +118,21 @@ class Deltas(Sequence[RawDelta]):
         texts: the text of each.
         ids: the ids of all, in order.
         ends: how many of the ids have come by the end of each delta; None: one each.
+        source: the pieces they are, where each is one.
     """
 
-    def __init__(self, texts: Sequence[str], ids: Sequence[int], ends: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        texts: Sequence[str],
+        ids: Sequence[int],
+        ends: Sequence[int] | None = None,
+        *,
+        source: Pieces | None = None,
+    ) -> None:
         self.texts = texts
         self.ids = ids
         self.ends = ends
+        self._source = source
 
     @classmethod
     def of(cls, found: Iterable[tuple[str, Sequence[int]]]) -> Deltas:
@@ -141,7 +150,7 @@ class Deltas(Sequence[RawDelta]):
     @cached_property
     def text(self) -> str:
         """All texts."""
-        return "".join(self.texts)
+        return "".join(self.texts) if self._source is None else self._source.text
 
     def between(self, begin: int, end: int) -> str:
         """The text of the deltas from `begin` up to, not with, `end`."""
@@ -168,7 +177,7 @@ class Deltas(Sequence[RawDelta]):
 
     @cached_property
     def _text_ends(self) -> list[int]:
-        return list(accumulate(map(len, self.texts)))
+        return list(accumulate(map(len, self.texts))) if self._source is None else self._source.ends
 
     def __len__(self) -> int:
         return len(self.texts)

@@ -52,8 +52,7 @@ class Detokenizer:
         at = 0
         if not self._is_primed(prompt, skip_special_tokens):
             at = _Stream(self._backend, prompt, skip_special_tokens).fill(found, ids, 0, table)
-        while _PART in found:
-            at = found.index(_PART, at)
+        while (at := _next_part(found, at)) < len(found):
             # A stream stands behind any whole token as one that is primed with that token alone.
             last = next((n for n in range(at - 1, -1, -1) if found[n]), None)
             stream = _Stream(self._backend, prompt if last is None else [ids[last]], skip_special_tokens)
@@ -64,8 +63,16 @@ class Detokenizer:
         """All ids at once, as the tokenizer decodes them."""
         if self._decodes_bytes:
             found = list(map(self._table(skip_special_tokens).__getitem__, ids))
-            if _PART not in found:
-                return "".join(found)
+            place = _next_part(found, 0)
+            while place < len(found):
+                begin = end = place
+                while end < len(found) and found[end] in ("", _PART):
+                    end += 1
+                # Between whole characters the rest decodes by itself.
+                part = self._backend.decode(list(ids[begin:end]), skip_special_tokens=skip_special_tokens)
+                found[begin:end] = [part, *[""] * (end - begin - 1)]
+                place = _next_part(found, end)
+            return "".join(found)
         text: str = self._backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
         return text
 
@@ -102,6 +109,13 @@ class Detokenizer:
     def _is_primed(self, prompt: list[int], skip: bool) -> bool:
         tail: str = self._backend.decode(prompt[-_TAIL:], skip_special_tokens=skip) if prompt else ""
         return bool(tail) and not tail.endswith(_REPLACEMENT)
+
+
+def _next_part(found: list[str], begin: int) -> int:
+    try:
+        return found.index(_PART, begin)
+    except ValueError:
+        return len(found)
 
 
 class Alone(dict[int, str]):

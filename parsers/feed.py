@@ -139,7 +139,7 @@ def chunk(found: Sequence[Piece], chunking: Chunking) -> Deltas:
         case "whole":
             return _groups(made, (len(made),))
         case "tokens" if chunking.number == 1 and made.all_tokens:
-            return Deltas(made.texts, made.token_ids)
+            return Deltas(made.texts, made.token_ids, source=made)
         case "tokens":
             return _groups(made, _endless(chunking.number))
         case "random":

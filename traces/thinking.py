@@ -99,9 +99,9 @@ def _markers(raw: str, opened: str | None, parsers: Iterable[str]) -> tuple[str,
 def _blocks(
     found: Pieces, raw: str, start: str, end: str, implicit: tuple[str, ...], *, opened: bool
 ) -> Iterable[Block]:
-    begins = list(accumulate(map(len, found.texts), initial=0))
-    ends = begins[1:]
-    counted = list(accumulate((one is not None for one in found.ids), initial=0))
+    ends = found.ends
+    begins = [0, *ends]
+    counted = range(len(begins)) if found.all_tokens else [0, *accumulate(one is not None for one in found.ids)]
 
     def tokens(begin: int, stop: int) -> int:
         """Tokens between two characters: one that holds a part of a marker is none of them."""

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from functools import cache, cached_property
 
+DROP = "DROP"
+"""The terminal of tokens that the tokenizer declares special and the grammar does not know: they vanish."""
 THINK_START, THINK_END, TOOL_START, TOOL_END = "THINK_START", "THINK_END", "TOOL_START", "TOOL_END"
 
 
@@ -84,6 +86,23 @@ class Grammar:
     def thinks(self) -> bool:
         """Whether there is any reasoning to tell apart (vLLM's `_has_reasoning`)."""
         return THINK_START in self.literals or self.start is State.REASONING
+
+    def stirring(self, state: State, *, keep_tools: bool) -> frozenset[str]:
+        """Terminals that are more than text in a state: those with a move and those that always vanish, and where tool
+        calls stay in the text, those that end one.
+        """
+        return self._stirring[state, keep_tools]
+
+    @cached_property
+    def _stirring(self) -> Mapping[tuple[State, bool], frozenset[str]]:
+        own = {
+            state: frozenset((DROP, *(terminal for begin, terminal in self.moves if begin is state))) for state in State
+        }
+        return {
+            (state, keep): found | self.tool_exits if keep else found
+            for state, found in own.items()
+            for keep in (False, True)
+        }
 
     @cached_property
     def tool_terminals(self) -> frozenset[str]:

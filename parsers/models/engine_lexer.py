@@ -31,10 +31,17 @@ class Lexicon:
             lengths.setdefault(text[0], set()).add(len(text))
         self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
         self.first = re.compile("[" + re.escape("".join(sorted(lengths))) + "]") if lengths else re.compile(r"(?!)")
-        longest_first = sorted(self._terminals, key=len, reverse=True)
-        self.any = re.compile("|".join(map(re.escape, longest_first)) if lengths else r"(?!)")
+        self._holding: dict[frozenset[str], re.Pattern[str]] = {}
         self.prefixes = frozenset(text[:end] for text in self._terminals for end in range(1, len(text)))
         self.longest = max(map(len, self._terminals), default=0)
+
+    def any_of(self, terminals: frozenset[str]) -> re.Pattern[str]:
+        """Finds a literal of one of these terminals."""
+        if terminals not in self._holding:
+            texts = [text for text, terminal in self._terminals.items() if terminal in terminals]
+            texts.sort(key=len, reverse=True)
+            self._holding[terminals] = re.compile("|".join(map(re.escape, texts)) if texts else r"(?!)")
+        return self._holding[terminals]
 
     def stops_inside(self, text: str) -> bool:
         """Whether `text` ends in the middle of a literal, as far as can be told."""
@@ -69,10 +76,12 @@ class Lexer:
     def holds(self) -> bool:
         return bool(self._held)
 
-    def is_plain(self, text: str) -> bool:
-        """Whether `text` holds no literal, and no beginning of one at its end."""
+    def is_plain(self, text: str, terminals: frozenset[str]) -> bool:
+        """Whether `text` holds no literal of these terminals, and no beginning of any literal at its end."""
         words = self.lexicon
-        return words.first.search(text) is None or (words.any.search(text) is None and not words.stops_inside(text))
+        return words.first.search(text) is None or (
+            words.any_of(terminals).search(text) is None and not words.stops_inside(text)
+        )
 
     def feed(self, text: str, tokens: Sequence[str] = (), count: int = 0) -> list[Lexeme]:
         """Cut `text` behind what was held.

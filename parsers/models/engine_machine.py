@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from ..base import Vocabulary
 from ..columns import Deltas
 from ..detokenizer import Alone
-from .engine_grammar import Grammar, State
+from .engine_grammar import DROP, Grammar, State
 from .engine_lexer import Lexeme, Lexer, lexicon
-from .engine_scanner import DROP, Item, Marker, Scanner
+from .engine_scanner import Item, Marker, Scanner
 
 
 @dataclass(slots=True)
@@ -55,7 +55,8 @@ class Machine:
         dropped = {text: token_id for text, token_id in vocabulary.special_tokens.items() if text not in kept}
         terminals = grammar.ids(vocabulary.vocab) | dict.fromkeys(dropped.values(), DROP)
         literals = [(text, terminal) for terminal, spellings in grammar.literals.items() for text in spellings]
-        self._scanner = Scanner(terminals, getattr(vocabulary, "alone", None) or Alone(vocabulary))
+        alone = getattr(vocabulary, "alone", None)
+        self._scanner = Scanner(terminals, Alone(vocabulary) if alone is None else alone)
         self._lexer = Lexer(lexicon((*literals, *((text, DROP) for text in dropped))))
         self._by_id = frozenset(terminals.values())
         self._ids_seen = False
@@ -75,7 +76,7 @@ class Machine:
             text
             and not self._lexer.holds
             and not self._scanner.waits
-            and self._lexer.is_plain(text)
+            and self._lexer.is_plain(text, self._stirring(self._state))
             and not self._scanner.has_marker(ids)
         ):
             self._add(text, len(ids))
@@ -88,9 +89,9 @@ class Machine:
         return not self._lexer.holds and not self._scanner.waits
 
     def notable(self, deltas: Deltas) -> list[int]:
-        """The numbers of the deltas that bring a marker, by id or in their text, or a part of one; in order."""
+        """The numbers of the deltas that bring a marker of reasoning or content, by id or in their text; in order."""
         found = set(deltas.holding(self._scanner.ids))
-        anything = self._lexer.lexicon.any
+        anything = self._lexer.lexicon.any_of(self._stirring(State.REASONING) | self._stirring(State.CONTENT))
         match = anything.search(deltas.text)
         while match is not None:
             found.update(range(deltas.at_character(match.start()), deltas.at_character(match.end() - 1) + 1))
@@ -118,12 +119,15 @@ class Machine:
         self._content.clear()
         return taken
 
+    def _stirring(self, state: State) -> frozenset[str]:
+        return self._grammar.stirring(state, keep_tools=self._keep_tools)
+
     def _take_in(self, items: Iterable[Item]) -> None:
         for item in items:
             if isinstance(item, Marker):
                 self._lexed(self._lexer.flush())
                 self._terminal(item.terminal, item.text)
-            elif item.text and not self._lexer.holds and self._lexer.is_plain(item.text):
+            elif item.text and not self._lexer.holds and self._lexer.is_plain(item.text, self._stirring(self._state)):
                 self._add(item.text, item.count)
             elif item.text:
                 self._lexed(self._lexer.feed(item.text, item.tokens, item.count))

@@ -10,9 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..columns import places
-
-DROP = "DROP"
-"""The terminal of tokens that the tokenizer declares special and the grammar does not know: they vanish."""
+from .engine_grammar import DROP
 
 
 @dataclass(frozen=True, slots=True)
