@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
 from .blame import blames
 from .evidence import gets
-from .facts import AuditFacts
+from .facts import AuditFacts, SentRequest
+from .sent import variant_of
 from .trial import Candidate, Trial
 
 MOST_FAILURES = 5
@@ -16,12 +18,29 @@ MOST_FAILURES = 5
 
 def facts_json(facts: AuditFacts) -> dict[str, Any]:
     """`facts` of the report of one model or server, plain JSON."""
-    return {
+    found = {
         "model": _model(facts),
         "prompt_states": [state.as_json() for state in facts.survey.states] if facts.survey is not None else [],
         "history": [row.as_json() for row in facts.survey.history] if facts.survey is not None else [],
         "parser": _parser(facts),
         "serve_flags": serve_flags(facts),
+    }
+    return found if facts.requests is None else {**found, "requests": _sent(facts.requests)}
+
+
+def _sent(requests: Iterable[SentRequest]) -> dict[str, Any]:
+    """How many requests are really sent, by variant."""
+    counts: dict[str, tuple[dict[str, Any], int]] = {}
+    for request in requests:
+        variant = variant_of(request)
+        key = json.dumps(variant, sort_keys=True)
+        counts[key] = variant, counts.get(key, (variant, 0))[1] + request.count
+    return {
+        "given": sum(count for _, count in counts.values()),
+        "variants": [
+            {"variant": variant, "count": count}
+            for _, (variant, count) in sorted(counts.items(), key=lambda item: (item[0] != "{}", item[0]))
+        ],
     }
 
 
