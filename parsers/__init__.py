@@ -68,6 +68,10 @@ def build(
         from .models.cohere import build_cohere
 
         return build_cohere(name, vocabulary)
+    if found.family == "harmony":
+        from .models.harmony import build_harmony
+
+        return build_harmony(vocabulary)
     from .models.text import TEXT_MODELS, build_text
 
     if name in TEXT_MODELS:

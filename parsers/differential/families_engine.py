@@ -73,6 +73,49 @@ _COHERE = Family(
     ),
 )
 
+_HARMONY = Family(
+    start="<|channel|>analysis<|message|>",
+    end="<|end|><|start|>assistant<|channel|>final<|message|>",
+    think_tokens=(),
+    turns=("<turn>",),
+    tools=("<|call|>", "<|return|>", "<|constrain|>", " to=functions.f", "<|channel|>commentary"),
+    tool_tokens=(),
+    calls=(
+        "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>",
+        " to=functions.f<|channel|>commentary json<|message|>{}<|call|>",
+        "<|start|>assistant to=python<|channel|>analysis<|message|>four<|call|>",
+        "<|start|>functions.f to=assistant<|channel|>commentary<|message|>{}<|end|>",
+    ),
+    outputs=(
+        "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>four<|return|>",
+        "<|channel|>final<|message|>four<|return|>",
+        "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|>"
+        "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>",
+        "<|channel|>commentary to=browser.search<|message|>{}<|call|><|start|>assistant<|channel|>final<|message|>4",
+        "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>analysis<|message|> so 🙂<|end|>",
+        "<|channel|>analysis to=container.f <|constrain|>json<|message|>{}<|call|>",
+        "<|channel|>analysis<|channel|>commentary<|message|>Hm<|end|>",
+        "<|start|>user<|message|>four<|end|><|start|>assistant<|channel|>final json<|message|>four",
+        "four and no header",
+    ),
+    shards=(
+        "<|channel|>", "<|start|>", "<|message|>", "<|end|>", "<|start|>assistant", "analysis", "final", "commentary",
+        " to=", "functions.f", " to=functions.f", " to=assistant", " to=functions.", "<|constrain|>",
+        " <|constrain|>json", " json", "assistant", "user", "<|channel|>commentary", "<|endoftext|>", "=", ".",
+        "python", "tool", " final", "\n",
+    ),
+    placed=(
+        (199998, "<|startoftext|>"), (199999, "<|endoftext|>"), (200002, "<|return|>"), (200003, "<|constrain|>"),
+        (200005, "<|channel|>"), (200006, "<|start|>"), (200007, "<|end|>"), (200008, "<|message|>"),
+        (200012, "<|call|>"), (35644, "analysis"), (17196, "final"), (12606, "comment"), (815, "ary"),
+        (173781, "assistant"), (316, " to"), (44580, "functions"), (1196, ".f"), (5701, " json"), (4108, "json"),
+        (1428, "user"), (29010, "python"), (46071, "browser"), (6896, "container"), (16718, ".search"),
+        (17360, "system"), (77944, "developer"), (198558, "Hm"), (813, " so"), (61745, "four"), (12083, "{}"),
+        (29186, " assistant"), (1721, " final"),
+    ),
+    printable_first=True,
+)  # fmt: skip
+
 
 def _plamo_call(arguments: str, *, name: str | None = "f") -> str:
     named = "" if name is None else f"<|plamo:begin_tool_name:plamo|>{name}<|plamo:end_tool_name:plamo|>"
@@ -231,6 +274,7 @@ ENGINE_FAMILIES: dict[str, Family] = {
     ),
     "cohere_command3": _COHERE,
     "cohere_command4": _COHERE,
+    "openai_gptoss": _HARMONY,
     "plamo3": Family(
         start="<|plamo:begin_think:plamo|>",
         end="<|plamo:end_think:plamo|>",

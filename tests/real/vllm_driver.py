@@ -39,16 +39,22 @@ def build_tokenizer(spec: dict[str, Any]) -> Any:
     Args:
         spec: `pieces`, texts of ordinary tokens, or lists of bytes where a piece is no whole text; `markers`, lists of
             [text, flag] with flag `plain`, `flagged` (decoding skips it) or `declared` (also in `all_special_tokens`);
-            `chat_template` and `init_kwargs`, both optional.
+            `chat_template` and `init_kwargs`, both optional, as are `placed`, lists of [id, text], and `printable_first`,
+            the order of the byte tokens.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     spelling = byte_spellings()
-    vocab = {text: byte for byte, text in enumerate(spelling)}
+    order = (
+        sorted(range(256), key=lambda byte: spelling[byte] != chr(byte)) if spec.get("printable_first") else range(256)
+    )
+    vocab = {spelling[byte]: place for place, byte in enumerate(order)}
     for piece in spec["pieces"]:
         raw = bytes(piece) if isinstance(piece, list) else piece.encode()
         vocab["".join(spelling[byte] for byte in raw)] = len(vocab)
+    for place, text in spec.get("placed", ()):
+        vocab["".join(spelling[byte] for byte in text.encode())] = place
     # Text is cut greedily, the longest piece first: a WordPiece without a prefix, over one word of any length.
     model = models.WordPiece(vocab=vocab, unk_token="", continuing_subword_prefix="", max_input_chars_per_word=10**6)
     backend = Tokenizer(model)
@@ -124,7 +130,9 @@ class Runner:
         if name not in self._classes:
             from vllm.parser import ParserManager
 
-            self._classes[name] = ParserManager.get_parser(reasoning_parser_name=name)
+            # A server says so of a gpt-oss model.
+            harmony = name == "openai_gptoss"
+            self._classes[name] = ParserManager.get_parser(reasoning_parser_name=name, is_harmony=harmony)
         return self._classes[name]
 
     def _request(self, case: dict[str, Any]) -> Any:
