@@ -7,6 +7,7 @@ import pytest
 from reasonctl.parsers.differential.vocabulary import SpecVocabulary
 
 from ..parsers.engine_dialect_scenarios import DIALECT_SCENARIOS
+from ..parsers.engine_format_scenarios import FORMAT_SCENARIOS
 from ..parsers.engine_scenarios import SCENARIOS
 from ..parsers.scenario import Scenario
 from .driver import VllmDriver
