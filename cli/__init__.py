@@ -10,7 +10,7 @@ import typer
 
 from .. import __version__
 from ..errors import ReasonctlError
-from . import audit, explain, lab, parsers, record, render, replay, rules, validate_config, vllm
+from . import audit, explain, lab, parsers, record, render, replay, rules, validate_config, verify, vllm
 
 app = typer.Typer(
     name="reasonctl",
@@ -40,6 +40,7 @@ app.command("audit")(audit.audit)
 app.command("render")(render.render)
 app.command("replay")(replay.replay)
 app.command("record")(record.record)
+app.command("verify")(verify.verify)
 app.command("validate-config")(validate_config.validate_config)
 app.add_typer(lab.app, name="lab")
 app.add_typer(vllm.app, name="vllm")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +27,9 @@ def build(
     not_empty(DIR=str(folder), family=family)
     model = build_lab(folder, family, thinking_tokens=thinking_tokens)
     typer.echo(f"{model.name}: {model.style}")
-    typer.echo(f"serve it: vllm serve {folder} --reasoning-parser {model.parser}")
+    words = ["vllm", "serve", str(folder), *model.arguments]
+    words += ["--reasoning-parser", model.parser] if model.parser is not None else []
+    typer.echo(f"serve it: {shlex.join(words)}")
 
 
 @app.command("list")

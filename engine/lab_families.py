@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..errors import InputError
@@ -26,7 +27,7 @@ class LabFamily:
     """One lab model.
 
     Args:
-        name: also the vLLM reasoning parser it is served with.
+        name: also the vLLM reasoning parser it is served with, unless `parser` says otherwise.
         style: how it marks its thinking, in a line.
         chains: texts of single tokens; in each chain every text is followed by the next. A model of one layer that
             adds nothing sees only the token before, so a text has one successor wherever it stands. A text without one
@@ -42,6 +43,8 @@ class LabFamily:
         bos: stands first in every prompt.
         special: tokens flagged special, besides `bos` and `eos`; decoding may hide those.
         tokens: single tokens in no chain that the parser looks for.
+        parser: the `--reasoning-parser` it is served with; None for none.
+        forced: the tokens of what a used-up budget writes, where that is not the end marker.
     """
 
     name: str
@@ -61,11 +64,19 @@ class LabFamily:
     bos: str = ""
     special: tuple[str, ...] = ()
     tokens: tuple[str, ...] = ()
+    parser: str | None = ""
+    forced: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.parser == "":
+            object.__setattr__(self, "parser", self.name)
 
     @property
-    def parser(self) -> str:
-        """The `--reasoning-parser` it is served with."""
-        return self.name
+    def arguments(self) -> tuple[str, ...]:
+        """What else stands on its server's command line."""
+        if not self.forced:
+            return ()
+        return ("--reasoning-config", json.dumps({"reasoning_end_str": "".join(self.forced)}))
 
     def tail(self, state: PromptState) -> str:
         """What the generation prompt adds behind the header to leave the model in a state."""
@@ -107,25 +118,28 @@ def spoken(chain: tuple[str, ...], thinking_tokens: int = THINKING_TOKENS) -> li
 
 _CHATML = ("<|im_start|>ROLE\n", "<|im_end|>\n")
 
-FAMILIES = (
-    LabFamily(
-        "qwen3",
-        "the prompt opens the block; enable_thinking=false closes it there",
-        chains=(
-            ("assistant\n", "<think>", THINKING),
-            ("\n", THINKING, "</think>", "\n\n", ANSWER),
-        ),
-        start=("<think>",),
-        end=("</think>",),
-        eos="<|im_end|>",
-        turn=_CHATML,
-        header="<|im_start|>assistant\n",
-        opened="<think>\n",
-        closed="<think>\n\n</think>\n\n",
-        said_end="<|im_end|>\n",
-        special=("<|im_start|>",),
-        tokens=("<tool_call>", "</tool_call>"),
+_QWEN3 = LabFamily(
+    "qwen3",
+    "the prompt opens the block; enable_thinking=false closes it there",
+    chains=(
+        ("assistant\n", "<think>", THINKING),
+        ("\n", THINKING, "</think>", "\n\n", ANSWER),
     ),
+    start=("<think>",),
+    end=("</think>",),
+    eos="<|im_end|>",
+    turn=_CHATML,
+    header="<|im_start|>assistant\n",
+    opened="<think>\n",
+    closed="<think>\n\n</think>\n\n",
+    said_end="<|im_end|>\n",
+    special=("<|im_start|>",),
+    tokens=("<tool_call>", "</tool_call>"),
+)
+_PHRASE = (" Time", " is", " up")
+
+FAMILIES = (
+    _QWEN3,
     LabFamily(
         "gemma4",
         "the prompt closes the block; with enable_thinking=true the model opens it itself, with a label",
@@ -270,5 +284,27 @@ FAMILIES = (
         said_end="<seed:eos>",
         special=("<seed:bos>",),
         tokens=("<seed:tool_call>", "</seed:tool_call>"),
+    ),
+    replace(
+        _QWEN3,
+        name="phrase-before",
+        style="as qwen3, and a used-up budget writes a phrase before the end marker",
+        parser="qwen3",
+        forced=(*_PHRASE, "</think>"),
+        tokens=(*_QWEN3.tokens, *_PHRASE),
+    ),
+    replace(
+        _QWEN3,
+        name="phrase-after",
+        style="as qwen3, and a used-up budget writes the end marker and then a phrase",
+        parser="qwen3",
+        forced=("</think>", *_PHRASE),
+        tokens=(*_QWEN3.tokens, *_PHRASE),
+    ),
+    replace(
+        _QWEN3,
+        name="unparsed",
+        style="as qwen3, served without a reasoning parser: a budget must be refused",
+        parser=None,
     ),
 )

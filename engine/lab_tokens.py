@@ -40,11 +40,13 @@ def vocabulary(family: LabFamily, thinking_tokens: int) -> LabVocabulary:
             if follows.setdefault(text, after) != after:
                 raise ValueError(f"{family.name}: {text!r} is followed by {follows[text]!r} and by {after!r}")
     scripted = dict.fromkeys((*follows, *follows.values()))
-    whole = [family.eos, *family.special, *family.tokens, *([family.bos] if family.bos else ())]
+    whole = [family.eos, *family.special, *([family.bos] if family.bos else ())]
+    whole += [text for text in family.tokens if not text.startswith(" ")]
     whole += [text for marker in (family.start, family.end) for text in marker if len(marker) == 1]
     whole += [text for text in scripted if text.startswith("<") and text not in family.start + family.end]
     marks = tuple(dict.fromkeys(whole))
-    return LabVocabulary(tuple(text for text in scripted if text not in marks), marks, follows)
+    words = dict.fromkeys((*scripted, *family.tokens))
+    return LabVocabulary(tuple(text for text in words if text not in marks), marks, follows)
 
 
 def build_tokenizer(family: LabFamily, vocabulary: LabVocabulary) -> Tokenizer:

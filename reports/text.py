@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ..checks.finding import Finding
 from ..checks.report import Report
-from . import text_audit, text_budget, text_replay
+from . import text_audit, text_budget, text_replay, text_verify
 from .page import STYLE, Page, split_text, styled
 from .wording import SEVERITY_WORD, about, compact, place, quoted, shortened, variant_name, verdict_line, visible
 
@@ -18,12 +18,13 @@ _FACTS: Mapping[str, Callable[[Page, Report], Collection[int] | None]] = {
     "audit": text_audit.show,
     "replay": text_replay.show,
     "validate-config": text_budget.show,
+    "verify": text_verify.show,
 }
 _ALIKE = 4
 """Findings of one rule that are shown in full; the rest are counted (`--verbose` shows all)."""
 _SPLITS = ("client", "full", "streamed", "stream", "expected", "got")
 _ORDER = ("request", "conversation", "cells", "prompt", "prompt_tail", "output", *_SPLITS, "because", "chain", "also")
-_HIDDEN = ("variant", "probe", "mode", "chunking", "symptom")
+_HIDDEN = ("variant", "probe", "mode", "chunking", "symptom", "every_step_run", "mends")
 """Evidence that the text report tells in other words, or leaves to JSON."""
 
 

@@ -72,7 +72,7 @@ def test_a_folder_loads_as_a_model(folders: Mapping[str, Path], name: str) -> No
     assert model.tokenizer is not None
     assert not model.unreadable
     assert model.model_type == "qwen3"
-    assert name in ROWS
+    assert lab.parser is None or lab.parser in ROWS
     for marker in (lab.start, lab.end):
         assert len(model.tokenizer.encode("".join(marker))) == len(marker)
 

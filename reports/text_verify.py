@@ -1,0 +1,96 @@
+"""What a running server did with thinking budgets: what was to come and what came, case by case."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+
+from ..checks.report import Report
+from .page import STYLE, Page, styled
+from .wording import counted
+
+_RULES = {
+    "vllm-v1": "tokens behind <start> in the prompt are charged (vLLM, V1 runner)",
+    "vllm-v2": "tokens behind <start> in the prompt are charged (vLLM, V2 runner)",
+    "slimserve": "only generated tokens are charged (SlimServe)",
+}
+
+
+def show(page: Page, report: Report) -> Collection[int]:
+    """Headline, the server and the model, the table of cases, the refusals."""
+    facts = report.facts
+    cases: Sequence[Mapping[str, Any]] = facts.get("cases") or []
+    passed = sum(case["ok"] is True for case in cases)
+    page.line(
+        styled(report.verdict.upper(), report.verdict),
+        Text(f"  {passed} of {counted(len(cases), 'case')} as predicted", "bold"),
+    )
+    page.fields(_head(facts), indent=2)
+    page.blank()
+    answered = [case for case in cases if "refused" not in case["predicted"]]
+    page.table(
+        ("case", "prompt", "thinking", "seen", "", "end", "answer", "finish", "usage"),
+        [_row(case) for case in answered],
+        right=(2, 3, 6, 8),
+        keep=(1, 4, 5, 7),
+    )
+    refusals = [case for case in cases if "refused" in case["predicted"]]
+    for case in refusals:
+        page.line(_refusal(case), indent=2)
+    page.blank()
+    return ()
+
+
+def _head(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    server, model = facts["server"], facts["model"]
+    known = "" if server["runner_known"] else " (assumed)"
+    what = [f"{server['kind']} {server['version'] or 'of unknown version'}", server["device"]]
+    what += [f"runner {server['runner'].upper()}{known}" if server["runner"] else None]
+    rows = [("server", ", ".join(part for part in what if part))]
+    if model["lab"]:
+        rows.append(("model", f"lab {model['lab']}: {model['style']}; thinks for {model['thinking_tokens']} tokens"))
+    else:
+        rows.append(("model", model["name"]))
+    rows.append(("parser", model["parser"] or "none"))
+    rows.append(("counting", _RULES.get(facts["rule"], facts["rule"]).replace("<start>", "the start marker")))
+    if server["log"]:
+        rows.append(("log", server["log"]))
+    return rows
+
+
+def _row(case: Mapping[str, Any]) -> list[str | Text]:
+    wanted, seen = case["predicted"], case["observed"]
+    ok = case["ok"]
+    word, style = {True: ("ok", "pass"), False: ("differs", "fail"), None: ("open", "incomplete")}[ok]
+    ended = seen.get("end") or "?"
+    usage = seen.get("reasoning_tokens_reported")
+    if case.get("lost"):
+        word, style, ended = "lost", "fail", "-"
+    if "refused" in seen:
+        word, ended = "refused", "-"
+    return [
+        Text(case["name"], STYLE["head"] if ok is False else ""),
+        case["prompt_state"],
+        _shown(wanted.get("thinking_tokens")),
+        _shown(seen.get("thinking_tokens")),
+        Text(word, STYLE[style]),
+        ended,
+        _shown(seen.get("answer_tokens")),
+        seen.get("finish_reason") or "-",
+        _shown(usage),
+    ]
+
+
+def _refusal(case: Mapping[str, Any]) -> Text:
+    wanted, seen = case["predicted"]["refused"], case["observed"].get("refused")
+    ok = case["ok"] is True
+    what = f"HTTP {seen['status']}" if seen else "taken"
+    told = "as it should be" if ok else f"but HTTP {wanted['status']} with {wanted['text']!r} was to come"
+    name = case["name"].removeprefix("refused: ")
+    return Text.assemble((f"{name}: ", ""), (what, STYLE["pass" if ok else "fail"]), f", {told}")
+
+
+def _shown(value: Any) -> str:
+    return "-" if value is None else str(value)
