@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from . import tpl_render, tpl_states  # noqa: F401  (importing registers the rules)
+from . import tpl_history, tpl_render, tpl_states  # noqa: F401  (importing registers the rules)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -70,8 +71,9 @@ class Survey:
 
     `reads` are the kwargs its template reads, `compared` the values it compares them with. `switches` are (kwarg, off
     value, on value) of the thinking switches the template reads. `markers` is the pair that stands in the user's text
-    of the marker conversations. `history` is what becomes of earlier reasoning in a plain request. No states: the
-    model has no template, or its prompts are built by code that is not evaluated.
+    of the marker conversations. `history` is what becomes of earlier reasoning in a plain request, `kept_by` the same
+    under each value of a kwarg that decides about it (`preserve_thinking`, `clear_thinking`). No states: the model has
+    no template, or its prompts are built by code that is not evaluated.
     """
 
     model: Model
@@ -82,6 +84,7 @@ class Survey:
     switches: tuple[tuple[str, Any, Any], ...] = ()
     markers: MarkerPair = STATE_MARKERS[0]
     history: tuple[History, ...] = ()
+    kept_by: tuple[tuple[str, bool, tuple[History, ...]], ...] = ()
 
     def get(self, conversation: str, variant: Mapping[str, Any]) -> PromptState | None:
         """The state of this conversation under this variant, None where it was not tried."""
@@ -126,7 +129,7 @@ def survey(
         base = _base_variants(run.reads, run.compared, extra_variants)
         asked = [{"reasoning_effort": effort} for effort in EFFORTS]
         efforts = [effort for effort in asked if not any(same_variant(effort, variant) for variant in base)]
-        states, history = run.states([*base, *efforts])
+        states, history, kept_by = run.states([*base, *efforts])
     finally:
         run.close()
     kept = base + [effort for effort in efforts if _moves(states, effort, parser_moves)]
@@ -140,7 +143,14 @@ def survey(
         switches=_switches(run.reads, run.compared),
         markers=markers,
         history=history,
+        kept_by=kept_by,
     )
+
+
+_KEEPS = re.compile(
+    r"(?:preserve|clear|keep|strip|drop|truncate|retain|interleav)\w*(?:think|reason|history)", re.IGNORECASE
+)
+"""Names of kwargs that decide what becomes of earlier reasoning."""
 
 
 def same_variant(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
@@ -175,8 +185,10 @@ class _Run:
                 known = self.compared.get(name, ())
                 self.compared[name] = known + tuple(v for v in values if not _holds(known, v))
 
-    def states(self, variants: Sequence[Mapping[str, Any]]) -> tuple[list[PromptState], tuple[History, ...]]:
-        """The states of every conversation under each variant, in that order, and the history; a batch a renderer.
+    def states(
+        self, variants: Sequence[Mapping[str, Any]]
+    ) -> tuple[list[PromptState], tuple[History, ...], tuple[tuple[str, bool, tuple[History, ...]], ...]]:
+        """The states of every conversation under each variant, in that order, and the histories; a batch a renderer.
 
         Variants that reach it with the same kwargs are rendered, and read, once.
         """
@@ -192,7 +204,10 @@ class _Run:
                 wanted[renderer].setdefault(key, _request(talk, reaching))
                 jobs.append((variant, kwargs, key))
         thought = f"{self._sentinel}thought"
-        asked = self._with_history(thought)
+        switches = [(name, value) for name in sorted(self.reads) if _KEEPS.search(name) for value in (True, False)]
+        asked = self._with_history(thought, {})
+        for name, value in switches:
+            asked += self._with_history(thought, {name: value})
         told: dict[int, Rendered] = {}
         read: dict[tuple[str, str], PromptState] = {}
         for renderer, requests in wanted.items():
@@ -202,14 +217,21 @@ class _Run:
                 read[key] = self._read(key[0], result)
             told |= dict(zip(mine, results[len(requests) :], strict=True))
         states = [replace(read[key], variant=variant, kwargs=kwargs) for variant, kwargs, key in jobs]
-        return states, history_room.read([told[at] for at in range(len(asked))], thought)
+        each = len(asked) // (1 + len(switches))
+        plain, *others = (
+            history_room.read([told[at] for at in range(first, first + each)], thought)
+            for first in range(0, len(asked), each)
+        )
+        kept_by = tuple((name, value, rows) for (name, value), rows in zip(switches, others, strict=True))
+        return states, plain, kept_by
 
-    def _with_history(self, thought: str) -> list[tuple[PromptRenderer, RenderRequest]]:
-        """Plain requests that hand an earlier thought back, each with its renderer."""
-        kwargs, made = self._kwargs({}), []
+    def _with_history(self, thought: str, variant: Mapping[str, Any]) -> list[tuple[PromptRenderer, RenderRequest]]:
+        """Requests that hand an earlier thought back, each with its renderer."""
+        kwargs, own = self._kwargs(variant), variant.keys() or None
+        made: list[tuple[PromptRenderer, RenderRequest]] = []
         for request in history_room.requests(self._markers, thought, by_code=self._model.coded is not None):
             renderer = self._renderers[request.tools is not None]
-            made.append((renderer, replace(request, kwargs=renderer.reaching(kwargs, effort=None, own=None))))
+            made.append((renderer, replace(request, kwargs=renderer.reaching(kwargs, effort=None, own=own))))
         return made
 
     def close(self) -> None:
