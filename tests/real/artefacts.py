@@ -164,8 +164,43 @@ def gpt_oss_folder(into: Path) -> Path:
     return _with_config(folder, "gpt_oss", "GptOssForCausalLM", 201088)
 
 
+def gpt_oss_with_tokenizer(into: Path) -> Path:
+    """A gpt-oss folder whose tokenizer.json decodes gpt-oss's ids. It cannot cut text: the merges are left out."""
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+
+    folder = into / "gpt-oss-tokenizer"
+    folder.mkdir(parents=True)
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    rest = iter(range(0x100, 0x200))
+    spelling = [chr(byte) if byte in printable else chr(next(rest)) for byte in range(256)]
+    vocab = {"".join(spelling[byte] for byte in piece): rank for piece, rank in _o200k().items()}
+    backend = Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    backend.decoder = decoders.ByteLevel()
+    names = {199998: "startoftext", 199999: "endoftext", 200002: "return", 200003: "constrain", 200005: "channel"}
+    names |= {200006: "start", 200007: "end", 200008: "message", 200012: "call", 200018: "endofprompt"}
+    for token_id in range(199998, 200019):
+        name = names.get(token_id, f"reserved_{token_id}")
+        backend.add_tokens([AddedToken(f"<|{name}|>", special=True, normalized=False)])
+    assert backend.token_to_id("<|channel|>") == 200005
+    backend.save(str(folder / "tokenizer.json"))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
+    return _with_config(folder, "gpt_oss", "GptOssForCausalLM", 201088)
+
+
 def o200k_folder(into: Path) -> Path:
     """A folder for TIKTOKEN_ENCODINGS_BASE, with the vocabulary file that openai-harmony would download."""
+    ordered = sorted(_o200k().items(), key=lambda item: item[1])
+    text = b"".join(base64.b64encode(piece) + b" %d\n" % rank for piece, rank in ordered)
+    assert hashlib.sha256(text).hexdigest() == "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+    folder = into / "encodings"
+    folder.mkdir()
+    (folder / "o200k_base.tiktoken").write_bytes(text)
+    return folder
+
+
+@functools.cache
+def _o200k() -> dict[bytes, int]:
     packed = (package("quicktok") / "data" / "o200k.vocab").read_bytes()
     (count,) = struct.unpack_from("<I", packed)
     at, ranks = 4, {}
@@ -175,13 +210,7 @@ def o200k_folder(into: Path) -> Path:
         at += 2 + length
         (ranks[piece],) = struct.unpack_from("<I", packed, at)
         at += 4
-    ordered = sorted(ranks.items(), key=lambda item: item[1])
-    text = b"".join(base64.b64encode(piece) + b" %d\n" % rank for piece, rank in ordered)
-    assert hashlib.sha256(text).hexdigest() == "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
-    folder = into / "encodings"
-    folder.mkdir()
-    (folder / "o200k_base.tiktoken").write_bytes(text)
-    return folder
+    return ranks
 
 
 def _with_config(folder: Path, model_type: str, architecture: str, vocab_size: int) -> Path:
