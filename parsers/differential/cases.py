@@ -8,65 +8,18 @@ are tokens at all, and how the stream is cut into deltas, with text at once or h
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..feed import Chunking, Piece, chunk
+from ..feed import Piece
 from ..feed import pieces as decode
-from .case import Case, Stream
+from .case import Case
+from .cuts import cuts
 from .families import FAMILIES
 from .family import Family
+from .outputs import BROKEN, WORDS, Outputs
 from .vocabulary import Spec, SpecVocabulary
 
-_WORDS = (
-    "Hello",
-    " world",
-    " four",
-    "The",
-    " answer",
-    " is",
-    "\n\n",
-    "  ",
-    " \n",
-    "</",
-    "think",
-    ">\n",
-    "<th",
-    "ink>",
-    "ok.",
-)
-_WORDS += ("name", ' "', "tool", "_call", "\\n", "``", "$$", "é", "四", " 🙂", "\\\\", "\\(")
-_BROKEN = (b"\xf0\x9f", b"\x99\x82", b"\xe4\xbd", b" \xe4", b"\xbd\xa0", b"\xff\xfe")
-_TEXTS = (
-    "Let me see.",
-    "2 + 2 = 4\n",
-    " ",
-    "\n",
-    "\n\n",
-    "It is 4.",
-    "naïve 你好 🙂👍",
-    "a < b > c",
-    "x",
-    "  \n  ",
-    "\t",
-    "a\\nb",
-)
-_TEXTS += (
-    "`\\n`",
-    "$\\nu$",
-    "\\\\n",
-    "\\r\\n",
-    "```py\\n```",
-    "\\(\\nu\\)",
-    "\\[\\n\\]",
-    "\\",
-    "$$\\n$$",
-    "<",
-    "</",
-    "\\r",
-    '"',
-    "'",
-)
 _PROMPTS = (
     "silent",
     "open",
@@ -117,7 +70,7 @@ def specs(name: str) -> dict[str, Spec]:
             }.items()
         ):
             found[f"{name}/{place}/{label}"] = Spec(
-                pieces=tuple(dict.fromkeys((*_WORDS, *_BROKEN, *family.pieces))),
+                pieces=tuple(dict.fromkeys((*WORDS, *BROKEN, *family.pieces))),
                 markers=(*chosen, ("<eos>", "declared"), ("<|reserved|>", "declared"), ("<|pad|>", "flagged")),
                 chat_template=family.templates[number % len(family.templates)],
                 init_kwargs=init_kwargs,
@@ -162,6 +115,7 @@ class _Maker:
         self._vocabulary = vocabulary
         suffix = vocabulary.init_kwargs.get("token_suffix", "")
         self._start, self._end = self._ends = _suffixed(family.start, suffix), _suffixed(family.end, suffix)
+        self._outputs = Outputs(rng, family, vocabulary, self._ends)
 
     def case(self, name: str, key: str, ending: str) -> Case:
         rng = self._rng
@@ -178,14 +132,14 @@ class _Maker:
             request_kwargs=request_kwargs,
             prompt_ids=prompt,
             pieces=tuple((piece.text, piece.id) for piece in pieces if piece.id is not None),
-            streams=tuple(self._cuts(pieces, stop)),
+            streams=tuple(cuts(rng, pieces, stop)),
             stop=stop,
         )
 
     def _output(self, prompt: Sequence[int] | None, ending: str) -> tuple[list[Piece], tuple[str, ...]]:
         """What a server makes of the generated ids, and the request's stop strings."""
         rng, vocabulary = self._rng, self._vocabulary
-        ids = self._generated()
+        ids = self._outputs.generated()
         shown = rng.random() >= 0.15
         stop_ids: frozenset[int] = frozenset()
         stop: tuple[str, ...] = ()
@@ -217,90 +171,6 @@ class _Maker:
             chosen.append(rng.choice((*_STOPS, *self._ends)))
         return tuple(chosen)
 
-    def _generated(self) -> list[int]:
-        if self._family.outputs and self._rng.random() < 0.5:
-            return self._mangled()
-        return self._structured() if self._rng.random() < 0.6 else self._random()
-
-    def _mangled(self) -> list[int]:
-        """One or two of the family's own outputs, cut short, with something of it left out, doubled or thrown in."""
-        rng = self._rng
-        text = "".join(rng.choices(self._family.outputs, k=rng.choice((1, 1, 1, 2))))
-        for _ in range(rng.choice((0, 0, 0, 1, 1, 2, 4))):
-            at = rng.randrange(len(text) + 1)
-            until = min(len(text), at + rng.choice((0, 0, 0, 1, 2, 5, 20)))
-            thrown = (*self._family.shards, *self._ends, *_TEXTS[:6], text[at : at + rng.randrange(1, 30)], "")
-            text = text[:at] + rng.choice(thrown) + text[until:]
-        if rng.random() < 0.2:
-            text = text[: rng.randrange(len(text) + 1)]
-        return self._vocabulary.encode(text) if rng.random() < 0.8 else self._vocabulary.spell(text)
-
-    def _structured(self) -> list[int]:
-        """A thought, its end, an answer, with now and then a marker or call where none belongs."""
-        rng = self._rng
-        ids: list[int] = []
-        if rng.random() < 0.5:
-            ids += self._marker(self._start)
-        ids += self._thought()
-        if rng.random() < 0.8:
-            ids += self._marker(self._end)
-            if rng.random() < 0.15:
-                ids += self._marker(self._end)
-            if rng.random() < 0.5:
-                ids += self._vocabulary.spell(rng.choice(("\n", "\n\n", " ", "\n \n")))
-        if rng.random() < 0.85:
-            ids += self._thought()
-        if rng.random() < 0.35:
-            ids += self._call()
-        if rng.random() < 0.2:
-            ids += self._marker(self._start) + self._thought()
-            if rng.random() < 0.6:
-                ids += self._marker(self._end) + self._thought()
-        return ids
-
-    def _thought(self) -> list[int]:
-        rng = self._rng
-        ids: list[int] = []
-        for _ in range(rng.choice((0, 1, 1, 2, 3, 5))):
-            ids += self._vocabulary.spell(
-                rng.choice(_TEXTS) if rng.random() < 0.6 else "".join(rng.choices(_WORDS, k=3))
-            )
-            if rng.random() < 0.07:
-                ids += self._atom()
-        return ids
-
-    def _call(self) -> list[int]:
-        text = self._rng.choice(self._family.calls)
-        if self._rng.random() < 0.3:
-            text = text[: self._rng.randrange(len(text) + 1)]
-        return self._vocabulary.encode(text) if self._rng.random() < 0.8 else self._vocabulary.spell(text)
-
-    def _marker(self, text: str) -> list[int]:
-        """Mostly the token; now and then its text, spelled by other tokens."""
-        return self._vocabulary.encode(text) if self._rng.random() < 0.9 else self._vocabulary.spell(text)
-
-    def _random(self) -> list[int]:
-        return [token_id for _ in range(self._rng.randrange(0, 24)) for token_id in self._atom()]
-
-    def _atom(self) -> list[int]:
-        """One thing a parser may trip over."""
-        rng, vocabulary = self._rng, self._vocabulary
-        markers = (self._start, self._end, *self._family.tools, *self._family.shards)
-        atoms: tuple[Callable[[], list[int]], ...] = (
-            lambda: vocabulary.spell(rng.choice(_TEXTS)),
-            lambda: [rng.choice(list(vocabulary.markers.values()))],
-            lambda: vocabulary.encode(rng.choice((self._start, self._end))),
-            lambda: vocabulary.encode(rng.choice(markers)),
-            lambda: vocabulary.spell(rng.choice(markers)),
-            lambda: vocabulary.spell((marker := rng.choice(markers))[: rng.randrange(1, len(marker) + 1)]),
-            lambda: [rng.randrange(256, 256 + len(vocabulary.spec.pieces))],
-            lambda: [rng.randrange(256, 256 + len(vocabulary.spec.pieces))],
-            lambda: list("🙂é你".encode()[: rng.randrange(1, 10)]),
-            lambda: [rng.randrange(256)],
-            self._call,
-        )
-        return rng.choice(atoms)()
-
     def _prompt(self) -> list[int] | None:
         state = self._rng.choice(_PROMPTS)
         if state == "none":
@@ -321,61 +191,3 @@ class _Maker:
             "call": f"{start}x{call}",
         }[state]
         return self._vocabulary.encode(f"{turn}hi{self._family.turns[-1]}{turn}{tail}")
-
-    def _cuts(self, pieces: Sequence[Piece], stop: Sequence[str]) -> Iterator[Stream]:
-        """The output as deltas: 1, 3, 7 tokens and all at once, at random, with text held back, with text alone."""
-        rng = self._rng
-        behind = max(map(len, stop), default=1) - 1
-        for size in (1, 3, 7, max(1, len(pieces))):
-            yield self._finish(_late(_groups(pieces, lambda size=size: size), behind))  # type: ignore[misc]
-        groups = _groups(pieces, lambda: rng.choice((1, 1, 2, 5)))
-        yield self._finish(_late(groups, behind))
-        yield self._finish(_late(groups, rng.choice((1, 4, 12))))
-        yield self._finish([*chunk(pieces, Chunking("holdback", rng.choice((0, 1, 5, 20))))])
-        if rng.random() < 0.2:
-            yield self._finish([(text, ()) for text, _ in _late(groups, 0)])
-        if rng.random() < 0.1:
-            yield self._finish([*chunk(pieces, Chunking("char"))])
-        if rng.random() < 0.2:
-            yield self._finish(self._scrambled(pieces))
-
-    def _scrambled(self, pieces: Sequence[Piece]) -> list[tuple[str, tuple[int, ...]]]:
-        """Text and ids cut apart from each other, so that either may be late by any amount."""
-        [(text, ids)] = _late([pieces], 0)
-        deltas: list[tuple[str, tuple[int, ...]]] = []
-        while text or ids:
-            characters, tokens = self._rng.choice((0, 0, 1, 3, 8, 20)), self._rng.choice((0, 0, 1, 2, 4))
-            deltas.append((text[:characters], ids[:tokens]))
-            text, ids = text[characters:], ids[tokens:]
-        return deltas
-
-    def _finish(self, deltas: Sequence[tuple[str, tuple[int, ...]]]) -> Stream:
-        if not deltas or self._rng.random() < 0.1:
-            return (*deltas, ("", ()))
-        return tuple((text, ids) for text, ids in deltas)
-
-
-def _groups(pieces: Sequence[Piece], size: Callable[[], int]) -> list[Sequence[Piece]]:
-    groups: list[Sequence[Piece]] = []
-    at = 0
-    while at < len(pieces):
-        many = size()
-        groups.append(pieces[at : at + many])
-        at += many
-    return groups
-
-
-def _late(groups: Sequence[Sequence[Piece]], behind: int) -> list[tuple[str, tuple[int, ...]]]:
-    """One delta a group: ids at once, text `behind` characters late, the rest with the last: what stop strings cause.
-
-    What a stop string cut off counts: it was there while the server held text back.
-    """
-    deltas = []
-    text, sent, made = "", 0, 0
-    for number, group in enumerate(groups):
-        text += "".join(piece.text for piece in group)
-        made += sum(len(piece.text) + len(piece.cut) for piece in group)
-        until = len(text) if number == len(groups) - 1 else max(sent, min(len(text), made - behind))
-        deltas.append((text[sent:until], tuple(piece.id for piece in group if piece.id is not None)))
-        sent = until
-    return deltas
