@@ -25,7 +25,18 @@ from ..parsers.engines import BuiltinEngine, ParserEngine
 from ..parsers.row import ParserRow
 from ..prompts.model import Model, Template
 from ..prompts.survey import Survey, survey
-from . import fit_setup, fit_split, fit_stress, srv_client, srv_flags, srv_grammar, tpl_history, tpl_render, tpl_states
+from . import (
+    fit_mode,
+    fit_setup,
+    fit_split,
+    fit_stress,
+    srv_client,
+    srv_flags,
+    srv_grammar,
+    tpl_history,
+    tpl_render,
+    tpl_states,
+)
 from .evidence import prompt_tail
 from .facts import (
     AuditFacts,
@@ -46,7 +57,18 @@ from .rule import Rule
 from .thinking import Thinking, read_thinking
 from .trial import Bench
 
-_ROOMS = (tpl_states, tpl_render, tpl_history, fit_setup, fit_split, fit_stress, srv_flags, srv_grammar, srv_client)
+_ROOMS = (
+    tpl_states,
+    tpl_render,
+    tpl_history,
+    fit_mode,
+    fit_setup,
+    fit_split,
+    fit_stress,
+    srv_flags,
+    srv_grammar,
+    srv_client,
+)
 
 
 def audit(

@@ -10,6 +10,7 @@ import pytest
 
 from reasonctl.checks.facts import AuditFacts, Gate, SentRequest, ServerFacts
 from reasonctl.checks.finding import Finding, Location
+from reasonctl.checks.fit_mode import MistralTokenizerMode
 from reasonctl.checks.srv import ROOMS
 from reasonctl.checks.srv_client import ClientReadsOldField
 from reasonctl.checks.srv_flags import (
@@ -230,3 +231,13 @@ def test_srv208_by_release(tmp_path: Any) -> None:
     assert finding.location is not None and (finding.location.line, finding.location.column) == (2, 33)
     assert found(ClientReadsOldField, facts(text, clients=clients, version="0.15.1")) == []
     assert found(ClientReadsOldField, facts(text, clients=(), version="0.17.1")) == []
+
+
+def test_fit116_without_mistral_commons_tokenizer() -> None:
+    text = "vllm serve m --reasoning-parser mistral"
+    finding = one(MistralTokenizerMode, facts(text))
+    assert (finding.severity, finding.location) == ("warning", Location("s.sh", 1, 14))
+    assert "--tokenizer-mode auto" in finding.message
+    assert found(MistralTokenizerMode, facts(f"{text} --tokenizer-mode mistral")) == []
+    assert len(found(MistralTokenizerMode, facts(f"{text} --tokenizer-mode hf"))) == 1
+    assert found(MistralTokenizerMode, facts("vllm serve m --reasoning-parser qwen3")) == []
