@@ -145,8 +145,9 @@ class Taker:
 
     def end(self) -> Iterator[Trace]:
         """The traces still under way: the input is over."""
-        for one in (self._chunks, *self._events.values()):
-            yield from one.end()
+        yield from self._chunks.end()
+        for events in self._events.values():
+            yield from events.end()
 
     def _chat(self, line: int, value: Mapping[str, Any], kind: str) -> Iterator[Trace | BrokenLine]:
         fault = choices_fault(value)
