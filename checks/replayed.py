@@ -30,12 +30,14 @@ class ReplayFacts:
         target: the server it is judged by.
         given: a model or a serve command was given, so that a cause can be looked for.
         command: the serve command, where it is known.
+        registered: the parsers of the running vLLM that made the results; empty: the built-in models made them.
     """
 
     trace: TraceFacts
     target: Target = Target()  # noqa: RUF009  (frozen)
     given: bool = False
     command: ServeCommand | None = None
+    registered: tuple[str, ...] = ()
 
     @cached_property
     def subjects(self) -> tuple[Result, ...]:
@@ -45,8 +47,13 @@ class ReplayFacts:
     @property
     def confidence(self) -> Confidence:
         """High on real tokens and a modelled version; medium on a rebuilt text or an assumed tokenizer."""
-        real = self.trace.tokenizer in ("model", "trace") and not self.trace.lossy
-        return "high" if real and self.target.exact else "medium"
+        exact = bool(self.registered) or self.target.exact
+        return "high" if self.on_real_tokens and exact else "medium"
+
+    @property
+    def on_real_tokens(self) -> bool:
+        """The parsers were fed what a server fed them, or would have."""
+        return self.trace.tokenizer in ("model", "trace") and not self.trace.lossy
 
     @property
     def location(self) -> Location:
@@ -55,7 +62,7 @@ class ReplayFacts:
     @cached_property
     def known_names(self) -> tuple[str, ...]:
         """All parsers the target registers."""
-        return names(self.target)
+        return self.registered or names(self.target)
 
     @property
     def passing(self) -> tuple[str, ...]:

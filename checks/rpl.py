@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from . import rpl_budget, rpl_recorded, rpl_splits, rpl_stream
+from . import rpl_budget, rpl_recorded, rpl_splits, rpl_stream, rpl_upgrade
 from .finding import Finding
 from .replayed import ReplayFacts
 
-RULES: tuple[type[Any], ...] = (*rpl_splits.RULES, *rpl_recorded.RULES, *rpl_budget.RULES, *rpl_stream.RULES)
+RULES: tuple[type[Any], ...] = (
+    *rpl_splits.RULES,
+    *rpl_recorded.RULES,
+    *rpl_budget.RULES,
+    *rpl_stream.RULES,
+    *rpl_upgrade.RULES,
+)
 
 
 def findings(facts: ReplayFacts) -> Iterator[Finding]:

@@ -106,6 +106,32 @@ def plugin_of(command: ServeCommand | None) -> Plugin | None:
     )
 
 
+def names_of(target: Target, running: Sequence[Bridge]) -> tuple[str, ...]:
+    """The parsers that the running vLLMs register, else those of the target."""
+    from ..parsers import names
+
+    found = dict.fromkeys(name for bridge in running for name in bridge.names())
+    return tuple(found) if running else names(target)
+
+
+def require_name(name: str, target: Target, running: Sequence[Bridge]) -> None:
+    """Raise InputError for a parser that neither a running vLLM nor, without one, the target registers.
+
+    A name that a plugin may have brought, had it been loaded, is taken: what it costs is told by each result.
+    """
+    from ..parsers import near_names, row
+
+    if not running:
+        row(name, target)
+        return
+    if name in names_of(target, running) or any(bridge.plugin_problem for bridge in running):
+        return
+    near = [other for other in near_names(name, target) if other in names_of(target, running)]
+    versions = " or ".join(dict.fromkeys(bridge.described["vllm_version"] for bridge in running))
+    mend = f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(names_of(target, running))}"
+    raise InputError(f"vLLM {versions} registers no reasoning parser {name!r}", mend=mend)
+
+
 class _Starting:
     """A spinner on a terminal while a vLLM is imported: that takes seconds."""
 

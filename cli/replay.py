@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +12,7 @@ import typer
 
 from ..errors import InputError
 from ..traces.formats import FORMATS
+from .engines import names_of, plugin_of, require_name
 from .given import KWARGS, kwargs_in, taken
 from .options import CheckOptions, checking
 from .progress import Progress
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ..checks.report import Report
+    from ..parsers.bridge.bridge import Bridge
     from ..parsers.target import Target
     from ..serve.command import ServeCommand
     from ..traces.context import Setting
@@ -30,7 +34,7 @@ else:
 _ALONE = "give --parser and --model without --serve"
 
 
-@checking
+@functools.partial(checking, several=True)
 def replay(
     traces: Annotated[list[str], typer.Argument(metavar="TRACE...", help="Recordings; - reads stdin.")],
     model: Annotated[
@@ -69,19 +73,26 @@ def replay(
     options: CheckOptions,
 ) -> Report:
     """Put recorded outputs to reasoning parsers, in full and streamed, and say which of them explain the recording."""
-    from ..parsers.target import Target
     from ..traces.pool import replay_all
+    from ..traces.replay import Engines
     from .replay_gather import Gathered
 
     _one_stdin(traces, serve, request)
     server = _server(serve)
-    target = options.target or (server.judged_as if server is not None else Target())
+    plugin = plugin_of(server) if options.engines.specs else None
+    running = options.engines.open(plugin)
+    target = options.engines.target(options.target, server)
     setting = _setting(server, model, chat_template, chat_template_kwargs, request)
-    plan = _plan(parser or [], server, target, chunking, explain=_explains(setting))
-    gathered = Gathered(plan, setting, server, options=options, model_said=_model_said(server, model, setting))
+    plan = _plan(parser or [], server, target, running, chunking, explain=_explains(setting))
+    plan = replace(plan, vllm=options.engines.specs, plugin=plugin)
+    said = _model_said(server, model, setting)
+    gathered = Gathered(plan, setting, server, options=options, model_said=said, running=running)
+    if jobs > 1:
+        options.engines.close()  # each process has its own
     with Progress(traces, shown=not options.quiet) as progress:
         items = _read(traces, from_, jq, progress.watch)
-        for item in replay_all(items, setting, plan, jobs=jobs):
+        engines = Engines(running[0], running[1:]) if running and jobs == 1 else None
+        for item in replay_all(items, setting, plan, jobs=jobs, engines=engines):
             gathered.add(item)
     return gathered.report()
 
@@ -179,10 +190,15 @@ def _explains(setting: Setting) -> bool:
 
 
 def _plan(
-    parsers: Sequence[str], server: ServeCommand | None, target: Target, chunking: str | None, *, explain: bool
+    parsers: Sequence[str],
+    server: ServeCommand | None,
+    target: Target,
+    running: Sequence[Bridge],
+    chunking: str | None,
+    *,
+    explain: bool,
 ) -> Plan:
     from ..budgets.request import BUDGET_KEY
-    from ..parsers import names, row
     from ..parsers.feed import parse_chunkings
     from ..traces.replay import DEFAULT_CHUNKINGS, Plan
     from ..traces.splits import NO_PARSER
@@ -190,13 +206,13 @@ def _plan(
     named = tuple(dict.fromkeys(name for name in parsers if name != "all"))
     for name in named:
         if name != NO_PARSER:
-            row(name, target)
-    asked = tuple(dict.fromkeys((*named, *(names(target) if "all" in parsers else ()))))
+            require_name(name, target, running)
+    asked = tuple(dict.fromkeys((*named, *(names_of(target, running) if "all" in parsers else ()))))
     served = _served_parser(server)
     if server is not None and len(named) == 1:
         served = named[0]
     elif server is not None and served is not None and served != NO_PARSER:
-        _registered(served, server, target)
+        _registered(served, server, target, running)
     return Plan(
         parsers=asked,
         named=named,
@@ -216,12 +232,10 @@ def _strings(server: ServeCommand | None) -> tuple[str | None, str | None]:
     return start if isinstance(start, str) and start else None, end if isinstance(end, str) and end else None
 
 
-def _registered(parser: str, server: ServeCommand, target: Target) -> None:
+def _registered(parser: str, server: ServeCommand, target: Target, running: Sequence[Bridge]) -> None:
     """Raise InputError, with the place, where the target lacks the serve command's parser."""
-    from ..parsers import row
-
     try:
-        row(parser, target)
+        require_name(parser, target, running)
     except InputError as error:
         place = server.flags["reasoning-parser"].location if "reasoning-parser" in server.flags else server.location
         raise InputError(

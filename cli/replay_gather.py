@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ..checks.finding import SEVERITIES, Coverage, Finding, Location
 from ..checks.internal import ResultLost, UnreadableInput
@@ -19,9 +19,13 @@ from ..traces.pool import Lost, ModelPart
 from ..traces.replay import Plan, TraceFacts
 from ..traces.splits import Status
 from ..traces.trace import BrokenLine
+from ..traces.upgrade import changes, compared
 from .options import CheckOptions
 from .paths import relative_path, report_base
 from .replay_kept import Ids, Kept, Needs
+
+if TYPE_CHECKING:
+    from ..parsers.bridge.bridge import Bridge
 
 STATUSES: tuple[Status, ...] = get_args(Status)
 _NOTES = 100
@@ -39,8 +43,13 @@ class Gathered:
         *,
         options: CheckOptions,
         model_said: str | None,
+        running: Sequence[Bridge] = (),
     ) -> None:
         self._plan = plan
+        self._engine = dict(running[0].described if running else BUILTIN_ENGINE)
+        self._registered = running[0].names() if running else ()
+        self._vllm = [dict(bridge.described) for bridge in running]
+        self._upgrades: dict[str, dict[str, dict[str, int]]] = {}
         self._server = server
         self._options = options
         self._model = setting.model
@@ -81,10 +90,13 @@ class Gathered:
             "rules": {name: self._rules[name] for name in sorted(self._rules, key=self._weight)},
             **self._kept.as_json(),
         }
+        if len(self._vllm) > 1:
+            facts["vllm"] = self._vllm
+            facts["upgrades"] = self._upgrades
         return make_report(
             "replay",
             target=str(self._plan.target),
-            engine=BUILTIN_ENGINE,
+            engine=self._engine,
             facts=facts,
             findings=self._kept.findings,
             coverage=list(self._coverage()),
@@ -117,15 +129,35 @@ class Gathered:
             if note in self._notes or len(self._notes) < _NOTES:
                 self._notes[note] = self._notes.get(note, 0) + 1
         self._add_input(facts)
+        self._add_upgrades(facts)
         for result in facts.results:
             if result.crashed:
                 self._lose(facts.id, facts.path, facts.line, result.parser, str(result.reason))
             elif result.status == "unsupported" and result.subject:
                 self._not_run.setdefault(result.parser, str(result.reason))
-        looked_at = ReplayFacts(facts, self._plan.target, given=self._plan.explain, command=self._server)
+        looked_at = ReplayFacts(
+            facts,
+            self._plan.target,
+            given=self._plan.explain,
+            command=self._server,
+            registered=self._registered,
+        )
         found = [finding for finding in findings(looked_at) if self._options.policy.shows(finding)]
         self._count(found)
         self._kept.add(facts, found)
+
+    def _add_upgrades(self, facts: TraceFacts) -> None:
+        """How many traces each parser splits as before, and how many differently, by what is upgraded to."""
+        for other in facts.others:
+            rows = self._upgrades.setdefault(other.version, {})
+            differ = {change.parser for change in changes(facts.version, facts.results, other)}
+            for parser in compared(facts.results, other):
+                row = rows.setdefault(parser, {"same": 0, "differs": 0})
+                row["differs" if parser in differ else "same"] += 1
+            for result in other.results:
+                if result.crashed:
+                    lost = f"{result.reason} (vLLM {other.version})"
+                    self._lose(facts.id, facts.path, facts.line, result.parser, lost)
 
     def _count(self, found: Sequence[Finding]) -> None:
         """How many traces each rule fires on, and with which causes; once for each trace."""

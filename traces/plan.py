@@ -57,6 +57,12 @@ class Engines:
     def __init__(self, first: ParserEngine, others: Sequence[ParserEngine] = ()) -> None:
         self.first = first
         self.others = tuple(others)
+        versions = [engine.described.get("vllm_version", "") for engine in (first, *others)]
+        self.labels = tuple(
+            version if versions.count(version) == 1 else f"{version} ({getattr(engine, 'spec', engine).text})"
+            for version, engine in zip(versions, (first, *others), strict=True)
+        )
+        """What tells them apart: their versions, and how they were named where these are the same."""
 
     def close(self) -> None:
         for engine in (self.first, *self.others):

@@ -16,6 +16,7 @@ from .request import last_text
 from .splits import NO_PARSER, foreign_markers, mode_json
 from .thinking import Thought, read_thought, thinks_again
 from .trace import Recorded, Trace
+from .upgrade import Other, others
 from .whatif import WhatIf, state_of, what_ifs
 from .work import NO_CHECKS, NO_MODE, Result, Work
 
@@ -47,7 +48,8 @@ class TraceFacts:
     is the prompt's, `template_at` the template's file and the line that leaves that state, `thoughtless` that it knows
     nothing of thinking. `what_ifs` are, by parser,
     the changes that were tried on a failing one; `comparison` sets it beside parsers that do better. `thought` is
-    counted where a rule may need it: a budget, a run cut by its length, a block that opens again.
+    counted where a rule may need it: a budget, a run cut by its length, a block that opens again. `others` are what
+    further vLLMs make of the trace, `version` the one that made `results`.
     """
 
     id: str
@@ -75,6 +77,8 @@ class TraceFacts:
     what_ifs: Mapping[str, tuple[WhatIf, ...]] = field(default_factory=dict)
     comparison: Comparison | None = None
     thought: Thought | None = None
+    version: str = ""
+    others: tuple[Other, ...] = ()
     deltas: int = 0
     streamed: bool = False
     api: str = "chat"
@@ -151,6 +155,8 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | 
         what_ifs={parser: found for parser, found in tried.items() if found},
         comparison=compare(work, failing, tried.get(failing.parser, ()), everything, best) if failing else None,
         thought=read_thought(prepared, spoken, last, plan.strings) if counts else None,
+        version=engines.labels[0],
+        others=others(work, engines, asked),
         deltas=len(trace.deltas),
         streamed=trace.streamed,
         api=trace.api,

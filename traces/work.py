@@ -99,6 +99,10 @@ class Work:
         engine = self._engine if target is None else BuiltinEngine(target)
         return Work(prepared, plan, engine, self._subjects, self._served)
 
+    def by(self, engine: ParserEngine) -> Work:
+        """The same work by another engine."""
+        return Work(self.prepared, self._plan, engine, self._subjects, self._served)
+
     def raw(self, skip: bool | None) -> str:
         """The text that a parser with this `skip_special_tokens` is fed."""
         if skip not in self._raw:
@@ -107,7 +111,7 @@ class Work:
 
     def run(self, name: str) -> Result:
         prepared = self.prepared
-        if name != NO_PARSER and name not in self._registered:
+        if self.builtin and name != NO_PARSER and name not in self._registered:
             reason = f"{self._engine.target or self._plan.target} registers no such parser"
             return self._not_run(name, "unsupported", reason)
         row = ROWS.get(name)
