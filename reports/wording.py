@@ -24,7 +24,18 @@ def visible(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(_shown(char) for char in text)
+    return text.translate(_SHOWN)
+
+
+class _Shown(dict[int, str]):
+    """What each character is shown as, by its code; filled as characters are met."""
+
+    def __missing__(self, code: int) -> str:
+        shown = self[code] = _shown(chr(code))
+        return shown
+
+
+_SHOWN = _Shown()
 
 
 def _shown(char: str) -> str:
