@@ -169,7 +169,7 @@ def _part(part: Any) -> Segment:
     if not isinstance(part, dict):
         return "content", ""
     kind = "reasoning" if part.get("type") in ("thinking", "reasoning") else "content"
-    body = next((part[key] for key in ("thinking", "reasoning", "text", "content") if part.get(key)), "")
+    body = next((part[key] for key in ("thinking", "reasoning", "summary", "text", "content") if part.get(key)), "")
     if isinstance(body, list):
         body = "".join(_part(inner)[1] for inner in body)
     return ("reasoning" if kind == "reasoning" else "content"), body if isinstance(body, str) else ""

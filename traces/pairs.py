@@ -16,7 +16,8 @@ from .values import Path, member_values
 
 HAR_ENTRIES: Path = ("log", "entries")
 MAPPINGS: Path = ("mappings",)
-_MODEL = re.compile(r"/(?:model|models)/([^/:?]+)(?:[:/?]|$)")
+_MODEL = re.compile(r"/models?/([^/:?]+)(?::|/(?:converse|invoke)|$)")
+"""Of Gemini and Bedrock; other APIs name the model in the body."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -216,3 +217,81 @@ def test_text_completions() -> None:
         [{"id": "c", "choices": [{"index": 0, "text": "<think>a"}]}, {"id": "c", "choices": [{"text": "b"}]}]
     )
     assert trace.output_text == "<think>ab"
+
+
+@pytest.mark.parametrize(
+    ("delta", "name"),
+    [
+        ({"reasoning_text": "hm"}, "reasoning_text"),
+        ({"thinking": "hm"}, "thinking"),
+        (
+            {"reasoning": None, "reasoning_details": [{"type": "reasoning.text", "text": "hm", "index": 0}]},
+            "reasoning_details",
+        ),
+        ({"reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]}, "reasoning"),
+        ({"thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "s"}]}, "thinking_blocks"),
+        ({"reasoning": "", "reasoning_content": "hm"}, "reasoning_content"),
+        (
+            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}], "closed": True}]},
+            "content[].thinking",
+        ),
+        (
+            {"content": [{"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]}]},
+            "content[].thinking",
+        ),
+    ],
+)
+def test_every_name_that_reasoning_comes_under(delta: dict[str, Any], name: str) -> None:
+    for trace in (
+        *traces([chunk(delta), chunk({"content": "4"}, finish="stop")]),
+        *whole(_answer({"content": "4"} | delta)),
+    ):
+        if trace.streamed or "content" not in delta:
+            assert [one for one in trace.segments if one[1]] == [("reasoning", "hm"), ("content", "4")]
+        assert trace.recorded is not None
+        assert (trace.recorded.reasoning, trace.recorded.reasoning_field) == ("hm", name)
+
+
+def _answer(message: dict[str, Any]) -> dict[str, Any]:
+    return {"choices": [{"message": message, "finish_reason": "stop"}]}
+
+
+def test_details_that_are_encrypted_are_no_reasoning() -> None:
+    (trace,) = traces(
+        [chunk({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]}), chunk({"content": "4"})]
+    )
+    assert (trace.lossy, trace.output_text) == (False, "4")
+
+
+def test_azures_first_chunk_without_id_or_choices_is_no_stream() -> None:
+    first = {"choices": [], "id": "", "model": "", "object": "", "prompt_filter_results": [{}]}
+    (trace,) = traces([first, chunk({"content": "4"}, id="a"), chunk({}, finish="stop", id="a"), None])
+    assert (trace.id, trace.model, trace.finish_reason) == ("a", "m", "stop")
+
+
+def test_chunks_that_trip_clients_are_counted() -> None:
+    (trace,) = traces(
+        [
+            chunk({"role": "assistant", "content": None}),
+            chunk({"reasoning": "hm"}),
+            chunk({}),
+            chunk({"reasoning": "", "content": ""}),
+            chunk({"reasoning": "!", "content": "4"}),
+            chunk({}, finish="stop"),
+        ]
+    )
+    assert trace.recorded is not None
+    assert trace.recorded.traps == {"null-content": 1, "empty-delta": 2, "both-fields": 1}
+    (trace,) = traces([chunk({"role": "assistant", "content": ""}), chunk({"content": "4"}, finish="stop")])
+    assert trace.recorded is not None
+    assert trace.recorded.traps == {}
+    (trace,) = whole(_answer({"content": None, "reasoning": "hm"}))
+    assert trace.recorded is not None
+    assert trace.recorded.traps == {}
+
+
+def test_which_endpoint_answered() -> None:
+    assert [one.api for one in traces([chunk({"content": "4"})])] == ["chat"]
+    assert [one.api for one in traces([{"choices": [{"index": 0, "text": "4", "finish_reason": None}]}])] == [
+        "completions"
+    ]

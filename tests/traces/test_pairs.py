@@ -226,6 +226,10 @@ def test_the_model_is_named_in_the_address_or_in_the_request_where_the_answer_do
     pair = {"request": {"uri": uri, "body": "{}"}, "response": {"body": {"string": json.dumps(answer)}}}
     assert only(read(tmp_path, pair)).model == "us.anthropic.claude-sonnet-4-20250514-v1:0"
     assert only(read(tmp_path, {"request": REQUEST, "response": ANSWER})).model == "m"
+    uri = "https://azure/models/chat/completions?api-version=1"
+    assert only(read(tmp_path, {"request": {"uri": uri}, "response": ANSWER})).model is None
+    uri = "https://google/v1beta/models/gemini-3-flash:streamGenerateContent?alt=sse"
+    assert only(read(tmp_path, {"request": {"uri": uri}, "response": ANSWER})).model == "gemini-3-flash"
 
 
 def test_requests_of_other_apis_are_told_in_the_chat_apis_words(tmp_path: Path) -> None:
