@@ -9,10 +9,16 @@ serving.py, renderers/online_renderer.py). `delta` (0.20 to 0.22): the reasoning
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import inspect
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+HARMONY = "openai_gptoss"
+_CHANNEL = ("<|channel|>", 200005)
+"""A token of gpt-oss's vocabulary, and of no other, by its id."""
+_BASE = "TIKTOKEN_ENCODINGS_BASE"
 REQUESTS = ("vllm.entrypoints.openai.chat_completion.protocol", "vllm.entrypoints.openai.protocol")
 
 
@@ -59,10 +65,12 @@ class Vllm:
         else:
             raise TooOldError(f"vLLM {self.version} is too old: 0.15 is the oldest whose parsers can be driven")
         self._request: Any = next(filter(None, (_attribute(name, "ChatCompletionRequest") for name in REQUESTS)))
-        self.takes_config = parser is not None and "model_config" in inspect.signature(parser.__init__).parameters
-        self.takes_finished = self.layout != "reasoning" and "finished" in _parameters(parser.parse_delta)
+        self._takes_config = parser is not None and "model_config" in _parameters(parser.__init__)
+        self._finished = self.layout != "reasoning" and "finished" in _parameters(parser.parse_delta)
+        self._ids = self.layout == "parser" and "model_output_token_ids" in _parameters(parser.parse)
         self._reads_prompt = self.layout != "reasoning" or _server_reads_prompt()
-        self._classes: dict[str, Any] = {}
+        self._takes_harmony = self.layout == "parser" and "is_harmony" in _parameters(self._parsers.get_parser)
+        self._classes: dict[tuple[str, bool], Any] = {}
 
     def names(self) -> list[str]:
         """Every registered reasoning parser."""
@@ -73,28 +81,38 @@ class Vllm:
         messages = [{"role": "user", "content": "hi"}]
         return self._request(model="m", messages=messages, chat_template_kwargs=kwargs)
 
+    def unsupported(self, name: str, tokenizer: Any) -> str | None:
+        """Why this parser cannot be run here; None where it can."""
+        if name != HARMONY or not _is_gpt_oss(tokenizer):
+            return None
+        if not self._takes_harmony:
+            return f"the server of vLLM {self.version} splits gpt-oss itself, without a parser"
+        return None if _has_harmony() else f"openai-harmony would download its vocabulary: set {_BASE} there"
+
     def build(self, name: str, tokenizer: Any, kwargs: dict[str, Any]) -> Driven:
         """This parser for one request. Raises what vLLM raises."""
         own = {"chat_template_kwargs": dict(kwargs)}
         if self.layout == "parser":
-            config = {"model_config": None} if self.takes_config else {}
-            return Whole(self._class(name)(tokenizer, None, **own, **config), finished=self.takes_finished)
+            config = {"model_config": None} if self._takes_config else {}
+            parser = self._class(name, tokenizer)(tokenizer, None, **own, **config)
+            return Whole(parser, finished=self._finished, ids=self._ids)
         reasoning = self.manager.get_reasoning_parser(name)(tokenizer, **own)
         if self.layout == "delta":
-            return ByDelta(reasoning, self._class(name)(tokenizer, None, **own), finished=self.takes_finished)
+            made = self._class(name, tokenizer)
+            return ByDelta(reasoning, lambda: Whole(made(tokenizer, None, **own), finished=self._finished, ids=False))
         return ByHand(reasoning, self._reads_prompt)
 
     def forget(self) -> None:
         """Names may mean other classes now."""
         self._classes.clear()
 
-    def _class(self, name: str) -> Any:
-        if name not in self._classes:
-            get = self._parsers.get_parser
-            # A server of gpt-oss, the only model this parser is for, says so.
-            harmony = {"is_harmony": True} if name == "openai_gptoss" and "is_harmony" in _parameters(get) else {}
-            self._classes[name] = get(reasoning_parser_name=name, **harmony)
-        return self._classes[name]
+    def _class(self, name: str, tokenizer: Any) -> Any:
+        # The server of a gpt-oss model says so, which makes another parser of this name than a stub.
+        harmony = name == HARMONY and self._takes_harmony and _is_gpt_oss(tokenizer)
+        if (name, harmony) not in self._classes:
+            more = {"is_harmony": True} if harmony else {}
+            self._classes[name, harmony] = self._parsers.get_parser(reasoning_parser_name=name, **more)
+        return self._classes[name, harmony]
 
 
 def load() -> Vllm:
@@ -107,9 +125,10 @@ def load() -> Vllm:
 class Whole:
     """Layout `parser`."""
 
-    def __init__(self, parser: Any, *, finished: bool) -> None:
+    def __init__(self, parser: Any, *, finished: bool, ids: bool) -> None:
         self._parser = parser
         self._finished = finished
+        self._ids = ids
 
     def prepare(self, prompt_ids: list[int] | None, request: Any) -> tuple[Any, bool | None]:
         self._tell(prompt_ids)
@@ -118,7 +137,8 @@ class Whole:
 
     def parse(self, text: str, ids: list[int], prompt_ids: list[int] | None, request: Any) -> tuple[Any, Any]:
         self._tell(prompt_ids)
-        reasoning, content, *_ = self._parser.parse(text, request, enable_auto_tools=False, model_output_token_ids=ids)
+        more = {"model_output_token_ids": ids} if self._ids else {}
+        reasoning, content, *_ = self._parser.parse(text, request, enable_auto_tools=False, **more)
         return reasoning, content
 
     def delta(self, text: str, ids: list[int], prompt_ids: list[int] | None, request: Any, *, finished: bool) -> Any:
@@ -134,11 +154,12 @@ class Whole:
 
 
 class ByDelta:
-    """Layout `delta`."""
+    """Layout `delta`. The `Parser` is built for a stream only: it may demand what the reasoning parser does not."""
 
-    def __init__(self, reasoning: Any, parser: Any, *, finished: bool) -> None:
+    def __init__(self, reasoning: Any, stream: Callable[[], Whole]) -> None:
         self._reasoning = reasoning
-        self._stream = Whole(parser, finished=finished)
+        self._build = stream
+        self._stream: Whole | None = None
 
     def prepare(self, prompt_ids: list[int] | None, request: Any) -> tuple[Any, bool | None]:
         request = self._reasoning.adjust_request(request=request)
@@ -149,6 +170,8 @@ class ByDelta:
         return reasoning, content
 
     def delta(self, text: str, ids: list[int], prompt_ids: list[int] | None, request: Any, *, finished: bool) -> Any:
+        if self._stream is None:
+            self._stream = self._build()
         return self._stream.delta(text, ids, prompt_ids, request, finished=finished)
 
     def count(self, ids: Sequence[int]) -> int | None:
@@ -192,6 +215,21 @@ class Content:
 
     def __init__(self, content: str) -> None:
         self.content = content
+
+
+def _is_gpt_oss(tokenizer: Any) -> bool:
+    return bool(tokenizer.get_vocab().get(_CHANNEL[0]) == _CHANNEL[1])
+
+
+def _has_harmony() -> bool:
+    """Whether harmony's vocabulary is at hand: in the fork of the library, or where the variable says."""
+    if os.environ.get(_BASE):
+        return True
+    try:
+        importlib.metadata.version("oss-harmony")
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _server_reads_prompt() -> bool:

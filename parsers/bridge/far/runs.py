@@ -19,9 +19,13 @@ def prepare(far: Far, case: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         `skip_special_tokens`, null where the parser leaves it alone, and `ended`; `error`, the class of what vLLM
-        raises, and its `message`, in place of what is missing; `unbuilt` where its constructor raises.
+        raises, and its `message`, in place of what is missing; `unbuilt` where its constructor raises. Or just
+        `unsupported`: why this parser cannot be run here at all.
     """
     request = far.vllm.request(case["request_kwargs"])
+    why = far.vllm.unsupported(case["parser"], far.tokenizers[case["tokenizer"]])
+    if why is not None:
+        return {"unsupported": why}
     answer: dict[str, Any] = {"unbuilt": True}
     _prepared(far, case, request, answer)
     return answer
