@@ -71,6 +71,10 @@ _ROOMS = (
 )
 
 
+_LOADED_BY_TRANSFORMERS = ("folder", "hub")
+"""Kinds of model whose tokenizer transformers builds from a folder, which TPL014 compares with the one here."""
+
+
 def audit(
     model: Model | None,
     *,
@@ -118,7 +122,7 @@ def audit(
     )
     if model is None:
         return replace(bare, prompt_problem=model_problem or "the model is not there")
-    if model.tokenizer is not None and model.kind != "fixture":
+    if model.tokenizer is not None and model.kind in _LOADED_BY_TRANSFORMERS:
         model.tokenizer.start_check()
     rendered = survey(
         model,
@@ -347,7 +351,7 @@ def _others(model: Model, rendered: Survey, target: Target) -> Iterable[OtherTem
 
 
 def _tokenizer_faults(model: Model) -> Iterable[TokenizerFault]:
-    if model.tokenizer is None or model.kind == "fixture":
+    if model.tokenizer is None or model.kind not in _LOADED_BY_TRANSFORMERS:
         return
     check = model.tokenizer.check()
     built = {"loader": check.loader, "class": check.built}
@@ -444,7 +448,7 @@ def _tokenizer_row(facts: AuditFacts, model: Model | None) -> Coverage:
         assumed = "the probes ran on an assumed tokenizer" if facts.candidates else "nothing was tokenized"
         reason = f"{model.tokenizer_problem or 'no tokenizer'}; {assumed}"
         return Coverage("tokenizer", "absent" if facts.lone else "partial", reason)
-    error = model.tokenizer.check().error if model.kind != "fixture" else None
+    error = model.tokenizer.check().error if model.kind in _LOADED_BY_TRANSFORMERS else None
     if error is not None:
         return Coverage("tokenizer", "partial", f"read from tokenizer.json; transformers cannot build it: {error}")
     return Coverage("tokenizer", "examined", None)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .cut import CodedTokenizer
     from .tokenizer import Tokenizer
 
-Kind = Literal["folder", "hub", "template", "tokenizer_config", "fixture"]
+Kind = Literal["folder", "hub", "template", "tokenizer_config", "fixture", "gguf"]
 
 LONE_TEMPLATE_TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>", "unk_token": "<unk>"}
 """What a template without a tokenizer beside it renders with."""
@@ -104,23 +104,22 @@ def load_model(spec: str, *, chat_template: Path | None = None) -> Model:
     """Read the model that a `--model` value names.
 
     Args:
-        spec: a folder, a hub id with optional `@REVISION`, a lone `.jinja` or `tokenizer_config.json`, `fixture:NAME`.
+        spec: a folder, a hub id with optional `@REVISION`, a `.gguf` file, a lone `.jinja` or
+            `tokenizer_config.json`, `fixture:NAME`.
         chat_template: a file whose template replaces the model's own (`--chat-template`).
 
     Raises:
         InputError: there is no such model, or one of its files cannot be read.
     """
-    from . import folder, hub
+    from . import folder, gguf, hub
 
     path = _expanded(spec)
     if spec.startswith("fixture:"):
         model = folder.read_fixture(spec)
     elif path.is_dir():
         model = folder.read_folder(path, source=spec)
-    elif path.is_file() and path.suffix == ".gguf":
-        raise InputError(
-            "a .gguf file cannot be read yet", source=spec, mend="give the model's Hugging Face folder or hub id"
-        )
+    elif path.is_file() and path.suffix.lower() == ".gguf":
+        model = gguf.read_gguf(path, source=spec)
     elif path.is_file():
         model = folder.read_lone_file(path, source=spec)
     elif hub.looks_like_id(spec) and not _means_a_path(spec):
