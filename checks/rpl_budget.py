@@ -138,7 +138,7 @@ class ThinkingAteTheAnswer(SplitRule):
         if cut is None or not cut.sound or refuses or budget_of(facts) is not None:
             return super().mends(facts, result)
         tokens = cut.change["thinking_token_budget"]
-        outcome = f"{result.parser} splits the thought that is cut there; the answer itself is not in the recording"
+        outcome = "cut there it splits right; the answer itself is not in the recording"
         return Mend("client", f'extra_body={{"thinking_token_budget": {tokens}}}', outcome), *super().mends(
             facts, result
         )

@@ -13,6 +13,7 @@ from typing import Any
 from ..checks.finding import Confidence, Finding, Severity
 from ..checks.replayed import shorten, split_json
 from ..traces.replay import TraceFacts, recorded_json, result_json
+from ..traces.upgrade import upgrade_json
 from .options import CheckOptions
 
 _WORST = 5
@@ -49,9 +50,9 @@ class Needs:
 
 @dataclass(slots=True)
 class _Trace:
-    """The report's share of one trace. `rank` sorts the worst first, and then by order."""
+    """The report's share of one trace. `rank` sorts the worst first, one of each kind before a second one."""
 
-    rank: tuple[int, int]
+    rank: tuple[bool, int, int, int]
     id: str
     results: list[dict[str, Any]]
     best: dict[str, Any]
@@ -60,6 +61,7 @@ class _Trace:
     comparison: dict[str, Any] | None
     deltas: int
     wrong: bool
+    upgrade: list[dict[str, Any]]
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -72,6 +74,7 @@ class Kept:
         self._names: list[dict[str, Any]] = []
         self._findings: list[Finding] = []
         self._number = 0
+        self._kinds: Counter[frozenset[tuple[str, str | None, str]]] = Counter()
         self._wrong_left = 0
         self.unlisted: Counter[tuple[Severity, Confidence]] = Counter()
 
@@ -80,7 +83,9 @@ class Kept:
         self._number += 1
         weight = sum(_WEIGHT[finding.severity] for finding in found)
         wrong = any(result.status in ("suspect", "error") for result in facts.results)
-        rank = (-weight - wrong, self._number)
+        kind = frozenset((finding.rule, finding.cause, str(finding.subject.get("parser"))) for finding in found)
+        self._kinds[kind] += 1
+        rank = (not (weight or wrong), self._kinds[kind], -weight, self._number)
         if self._needs.names and not self._needs.results:
             self._names += [{"trace": facts.id, "parser": result.parser} for result in facts.results]
         if not self._needs.results and len(self._traces) >= _WORST and rank > self._traces[-1].rank:
@@ -106,7 +111,7 @@ class Kept:
 
     def as_json(self) -> dict[str, Any]:
         """The share of the report's facts that goes trace by trace, in the order the traces came."""
-        traces = sorted(self._traces, key=lambda trace: trace.rank[1])
+        traces = sorted(self._traces, key=lambda trace: trace.rank[-1])
         results = [result for trace in traces for result in trace.results]
         return {
             "results": results if not self._names else self._names,
@@ -116,6 +121,7 @@ class Kept:
             "comparisons": {trace.id: trace.comparison for trace in traces if trace.comparison is not None},
             "streams": {trace.id: trace.deltas for trace in traces if trace.deltas},
             "wrong_beside": self._wrong_left,
+            "upgrade": [row for trace in traces for row in trace.upgrade],
         }
 
     def _leave(self, found: Sequence[Finding], wrong: bool) -> None:
@@ -126,7 +132,7 @@ class Kept:
             self.unlisted.update((finding.severity, finding.confidence) for finding in found)
 
 
-def _share(facts: TraceFacts, found: Sequence[Finding], rank: tuple[int, int], wrong: bool) -> _Trace:
+def _share(facts: TraceFacts, found: Sequence[Finding], rank: tuple[bool, int, int, int], wrong: bool) -> _Trace:
     comparison = facts.comparison.as_json() if facts.comparison is not None else None
     if comparison is not None and facts.comparison is not None and facts.comparison.right is not None:
         comparison["expected"] = {key: shorten(text) for key, text in split_json(facts.comparison.right).items()}
@@ -140,6 +146,7 @@ def _share(facts: TraceFacts, found: Sequence[Finding], rank: tuple[int, int], w
         comparison,
         facts.deltas,
         wrong,
+        [row for other in facts.others for row in upgrade_json(facts.id, facts.version, facts.results, other)],
         list(found),
     )
 

@@ -14,6 +14,11 @@ from .wording import SEVERITY_WORD, compact, shortened, variant_name, visible
 
 _HEADS = {"full": "whole", "recorded": "recorded", "token": "token", "whole": "at once", "char": "char"}
 _WORDS = {"ok": "pass", "differs": "warning"}
+_DOUBTS = {"assumed": "assumed tokenizer", "lossy": "rebuilt text"}
+_NARROW = 100
+"""Columns below which a parser's kwargs and remarks get lines of their own."""
+_SHORT = 40
+"""Characters of an outcome that are not wrapped."""
 _FAULTS = {
     "leak": "marker leaked",
     "lost": "text lost",
@@ -40,14 +45,25 @@ def failure(
         findings: those of this trace, the gravest first.
     """
     _splits(page, recorded, served, comparison, findings)
-    explained = next((finding for finding in findings if finding.evidence.get("chain")), None)
-    if explained is not None:
-        _cause(page, explained)
+    explained(page, findings, served)
+    _table(page, comparison)
+    told(page, findings)
+
+
+def explained(page: Page, findings: Sequence[Finding], result: Mapping[str, Any]) -> None:
+    """The cause, step by step, and the mends.
+
+    Args:
+        page: where it goes.
+        findings: those of one trace; the first that has a chain tells it.
+        result: what the parser made of the trace, for what keeps the confidence down.
+    """
+    first = next((finding for finding in findings if finding.evidence.get("chain")), None)
+    if first is not None:
+        _cause(page, first, result)
     mended = next((finding.evidence["mends"] for finding in findings if finding.evidence.get("mends")), None)
     if mended is not None:
         _mends(page, mended)
-    _table(page, comparison)
-    _findings(page, findings, mended=mended is not None)
 
 
 def _splits(
@@ -78,15 +94,17 @@ def _with(split: Text, wrong: str) -> Text:
     return Text.assemble(split, styled(f"   {wrong}" if wrong else "", "error"))
 
 
-def _cause(page: Page, finding: Finding) -> None:
+def _cause(page: Page, finding: Finding, result: Mapping[str, Any]) -> None:
     page.blank()
+    doubts = [_DOUBTS[key] for key in ("assumed", "lossy") if key == result.get("tokenizer") or result.get(key)]
+    doubt = f" ({', '.join(doubts)})" if doubts and finding.confidence != "high" else ""
     ran = "every step was run" if finding.evidence.get("every_step_run", True) else "not every step could be run"
     head = "cause" if finding.cause else "seen"
     rule = all_rules().get(finding.cause or "")
     name = f" {finding.cause}{f' {rule.slug}' if rule is not None else ''}" if finding.cause else ""
     page.line(
         Text(f"{head}{name}", STYLE["head"]),
-        styled(f"    confidence: {finding.confidence}, {ran}", "dim"),
+        styled(f"    confidence: {finding.confidence}{doubt}, {ran}", "dim"),
         indent=4,
     )
     page.fields(
@@ -108,21 +126,28 @@ def _mends(page: Page, mended: Sequence[Mapping[str, Any]]) -> None:
         ("fix" if not number else "or", str(mend["side"]), str(mend["change"]), f"replayed: {mend['replayed']}")
         for number, mend in enumerate(mended)
     ]
-    page.table(("", "", "", ""), rows, indent=4, keep=(3,))
+    short = all(len(row[3]) <= _SHORT for row in rows)
+    page.table(("", "", "", ""), rows, indent=4, keep=(3,) if short else ())
 
 
 def _table(page: Page, comparison: Mapping[str, Any]) -> None:
     page.blank()
     modes = [_head(str(mode)) for mode in comparison["modes"]]
+    narrow = page.width < _NARROW
     rows = []
     for row in comparison["rows"]:
         words = [styled(word, _WORDS.get(word, "error")) for word in row["modes"]]
         remarks = ["= recorded"] if row["as_recorded"] else []
-        remarks += ["usage: 0"] if row["reasoning_tokens_zero"] else []
+        remarks += ["usage says 0"] if row["reasoning_tokens_zero"] else []
         how = "as served" if row["served"] else variant_name(row["change"]) if row["change"] is not None else ""
-        name = Text.assemble(Text(visible(row["parser"]), "bold"), f"  {how}" if how else "")
-        rows.append((name, *words, styled(", ".join(remarks), "dim")))
-    page.table(("on this output", *modes, ""), rows, indent=4, keep=range(1, 1 + len(modes)))
+        name, remark = Text(visible(row["parser"]), "bold"), styled(", ".join(remarks), "dim")
+        if narrow:
+            lines = [Text(f"\n  {part}") for part in (how, remark.plain) if part]
+            rows.append((Text.assemble(name, *lines), *words))
+        else:
+            rows.append((Text.assemble(name, f"  {how}" if how else ""), *words, remark))
+    head = ("on this output", *modes, *(() if narrow else ("",)))
+    page.table(head, rows, indent=4, keep=range(1, 1 + len(modes)))
     left = []
     if comparison.get("do_not_explain_it"):
         left.append(f"{comparison['do_not_explain_it']} more do not explain it")
@@ -138,11 +163,12 @@ def _head(mode: str) -> str:
     return _HEADS.get(mode) or mode.replace("holdback:", "held ")
 
 
-def _findings(page: Page, findings: Sequence[Finding], *, mended: bool) -> None:
+def told(page: Page, findings: Sequence[Finding]) -> None:
+    """The findings of one trace, a line each; what to do where no mend was replayed."""
     shown = [finding for finding in findings if page.verbose or finding.severity != "info"]
-    if not shown:
-        return
-    page.blank()
+    mended = any(finding.evidence.get("mends") for finding in findings)
+    if shown:
+        page.blank()
     for finding in shown:
         marks = [] if finding.confidence == "high" else [f"confidence {finding.confidence}"]
         marks += [f"suppressed: {compact(finding.suppressed)}"] if finding.suppressed is not None else []

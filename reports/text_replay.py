@@ -11,7 +11,8 @@ from rich.text import Text
 from ..checks.finding import Finding
 from ..checks.report import Report
 from .page import STYLE, Page, split_text, styled
-from .text_failure import failure
+from .text_failure import explained, failure, told
+from .text_upgrade import changed, upgrades
 from .wording import SEVERITY_WORD, compact, counted, judged_as, shortened, visible
 
 _TRACES = 5
@@ -48,35 +49,48 @@ def show(page: Page, report: Report) -> Collection[int]:
     if number > 1:
         _scores(page, facts.get("scores") or _counted(results), number)
         _rules(page, facts.get("rules") or {}, number)
+    upgrades(page, facts)
     best = {row["trace"]: row for row in facts.get("best") or []}
-    comparisons = facts.get("comparisons") or {}
     ordered = _worst_first(traces, report.findings)
     shown = ordered if page.verbose else ordered[:_TRACES]
-    told: set[int] = set()
+    own: dict[str, list[Finding]] = {}
+    for finding in report.findings:
+        own.setdefault(str(finding.subject.get("trace")), []).append(finding)
     for name in shown:
-        own = [finding for finding in report.findings if finding.subject.get("trace") == name]
-        recorded = (facts.get("recorded") or {}).get(name)
-        if name in comparisons:
-            _heading(page, name, traces[name], recorded, (facts.get("streams") or {}).get(name))
-            failing = next(
-                (row for row in traces[name] if row["parser"] == comparisons[name]["rows"][0]["parser"]),
-                traces[name][0],
-            )
-            failure(page, recorded, failing, comparisons[name], own)
-            told |= {id(finding) for finding in own}
-        else:
-            _trace(page, name, traces[name], best.get(name), recorded)
-            _compared(page, (facts.get("compared") or {}).get(name) or {})
+        _told(page, facts, name, traces[name], own.get(name, []), best.get(name))
+        changed(page, facts, name)
     if number > len(shown):
         page.blank()
         wrong = sum(_wrong(rows) for name, rows in traces.items() if name not in shown)
         wrong += int(facts.get("wrong_beside", 0))
-        state = "with something wrong too" if wrong else "without anything wrong"
-        page.line(styled(f"{counted(number - len(shown), 'more trace')} {state} (--verbose)", "dim"), indent=2)
+        state = f", {wrong} with something wrong" if wrong else " without anything wrong"
+        page.line(styled(f"{counted(number - len(shown), 'more trace')}{state} (--verbose)", "dim"), indent=2)
     page.blank()
-    if facts.get("rules"):
-        told |= {id(finding) for finding in report.findings if finding.subject.get("trace") not in (None, *shown)}
-    return told
+    return {
+        id(f) for name, found in own.items() if name in shown or (facts.get("rules") and name in traces) for f in found
+    }
+
+
+def _told(
+    page: Page,
+    facts: Mapping[str, Any],
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    findings: Sequence[Finding],
+    best: Mapping[str, Any] | None,
+) -> None:
+    """One trace: as a failure where a parser that served fails on it, else who splits it how."""
+    recorded = (facts.get("recorded") or {}).get(name)
+    comparison = (facts.get("comparisons") or {}).get(name)
+    if comparison is not None:
+        _heading(page, name, rows, recorded, (facts.get("streams") or {}).get(name))
+        failed = comparison["rows"][0]["parser"]
+        failure(page, recorded, next((row for row in rows if row["parser"] == failed), rows[0]), comparison, findings)
+        return
+    _trace(page, name, rows, best, recorded)
+    _compared(page, (facts.get("compared") or {}).get(name) or {})
+    explained(page, findings, rows[0])
+    told(page, findings)
 
 
 def _worst_first(traces: Mapping[str, Sequence[Mapping[str, Any]]], findings: Iterable[Finding]) -> list[str]:
@@ -95,10 +109,16 @@ def _heading(
     page: Page, name: str, rows: Sequence[Mapping[str, Any]], recorded: Mapping[str, Any] | None, deltas: int | None
 ) -> None:
     page.blank()
-    words = [f"line {rows[0]['line']}"] if rows[0].get("line") is not None else []
+    words = [_place(rows[0])] if rows[0].get("line") is not None else []
     words += [counted(deltas, "delta")] if deltas else []
     words += [f"finish_reason {recorded['finish_reason']}"] if recorded and recorded.get("finish_reason") else []
     page.line(Text(visible(name), "bold"), styled(f"  {', '.join(map(visible, words))}", "dim"), indent=2)
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    """`capture.jsonl:4`, or the line alone where the trace is named by its file."""
+    path = row.get("path")
+    return f"line {row['line']}" if path is None or str(row["trace"]).startswith(path) else f"{path}:{row['line']}"
 
 
 def _inputs(page: Page, report: Report) -> None:
@@ -180,8 +200,8 @@ def _trace(
     recorded: Mapping[str, Any] | None,
 ) -> None:
     page.blank()
-    line = rows[0].get("line")
-    page.line(Text(visible(name), "bold"), styled(f"  line {line}" if line is not None else "", "dim"), indent=2)
+    place = f"  {_place(rows[0])}" if rows[0].get("line") is not None else ""
+    page.line(Text(visible(name), "bold"), styled(place, "dim"), indent=2)
     recorded = recorded or next((row["recorded"] for row in rows if row.get("recorded")), None)
     if recorded:
         page.line(Text("recorded", "bold"), indent=4)

@@ -115,7 +115,7 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | 
     compared: tuple[Result, ...] = ()
     if judged and all(result.failing or result.status == "unsupported" for result in judged):
         ran = {result.parser for result in results}
-        compared = tuple(work.run(name) for name in registered if name not in ran)
+        compared = tuple(work.compared(name) for name in registered if name not in ran)
     best, why = explain((*results, *compared), replace(prepared.trace, prompt_text=prepared.prompt))
     everything = (*results, *compared)
     last = last_text(prepared.trace.request)

@@ -188,7 +188,7 @@ def without_parser(raw: str, chunkings: Iterable[str]) -> ParserRun:
     """What a server without a reasoning parser gives: the output, as content."""
     content = raw or None
     stream = tuple(ModeResult(chunking, None, content, 0) for chunking in chunkings)
-    return ParserRun(NO_PARSER, ModeResult(None, None, content, 0), stream, 0)
+    return ParserRun(NO_PARSER, ModeResult(None, None, content, 0), stream, 0, text=raw)
 
 
 def mode_json(mode: ModeResult) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ..parsers.feed import Chunking
 from ..parsers.run import TOKEN, ModeResult, ParserRun
 from .context import Prepared
 from .plan import RECORDED, Plan
-from .splits import NO_PARSER, Checks, Status, call_in_reasoning, check, matches, without_parser
+from .splits import NO_PARSER, Checks, Status, call_in_reasoning, check, matches, sound, without_parser
 
 NO_CHECKS = Checks(None, None, None, None, None)
 NO_MODE = ModeResult(None, None, None, 0)
@@ -110,39 +110,54 @@ class Work:
         return self._raw[skip]
 
     def run(self, name: str) -> Result:
+        """One parser's result."""
+        run = self._ran(name, self._run)
+        return run if isinstance(run, Result) else self._judged(run)
+
+    def compared(self, name: str) -> Result:
+        """The result of a parser that others are compared with: one that is wrong in full is not streamed as well."""
+        if not self.builtin:
+            return self.run(name)
+        run = self._ran(name, ())
+        if isinstance(run, Result):
+            return run
+        if sound([run.full], run.text, ROWS.get(name), self.prepared.trace.finish_reason):
+            return self.run(name)
+        status: Status = "error" if run.error is not None else "suspect"
+        return replace(self._not_run(name, status, run.error), full=run.full, raw=run.text)
+
+    def _ran(self, name: str, chunkings: tuple[Chunking, ...]) -> ParserRun | Result:
+        """What the parser gives; the result where it could not be run."""
         prepared = self.prepared
         if self.builtin and name != NO_PARSER and name not in self._registered:
             reason = f"{self._engine.target or self._plan.target} registers no such parser"
             return self._not_run(name, "unsupported", reason)
         row = ROWS.get(name)
         raw = self.raw(row.skip_special_tokens if row is not None else None)
+        if name == NO_PARSER:
+            return without_parser(raw, map(str, chunkings))
         try:
-            run = (
-                without_parser(raw, map(str, self._run))
-                if name == NO_PARSER
-                else self._engine.run(
-                    name,
-                    prepared.vocabulary,
-                    prepared.kwargs,
-                    prepared.output,
-                    chunkings=self._run,
-                    request_kwargs=prepared.request_kwargs,
-                )
+            run = self._engine.run(
+                name,
+                prepared.vocabulary,
+                prepared.kwargs,
+                prepared.output,
+                chunkings=chunkings,
+                request_kwargs=prepared.request_kwargs,
             )
         except ReasonctlError:
             raise
         except Exception as error:
-            reason = (
-                f"reasonctl's own model of the parser failed: {' '.join(f'{type(error).__name__}: {error}'.split())}"
-            )
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            reason = f"reasonctl's own model of the parser failed: {said}"
             return self._not_run(name, "error", reason, crashed=True)
         if run.lost is not None:
             return self._not_run(name, "error", run.lost, crashed=True)
         if run.unsupported is not None:
             return self._not_run(name, "unsupported", run.unsupported)
-        return self._judged(run, run.text or raw)
+        return replace(run, text=run.text or raw)
 
-    def _not_run(self, name: str, status: Status, reason: str, *, crashed: bool = False) -> Result:
+    def _not_run(self, name: str, status: Status, reason: str | None, *, crashed: bool = False) -> Result:
         return Result(
             parser=name,
             status=status,
@@ -156,7 +171,7 @@ class Work:
             crashed=crashed,
         )
 
-    def _judged(self, run: ParserRun, raw: str) -> Result:
+    def _judged(self, run: ParserRun) -> Result:
         trace = self.prepared.trace
         recorded = trace.recorded
         row = ROWS.get(run.parser)
@@ -164,7 +179,7 @@ class Work:
         checks = check(
             run,
             primary=str(self._primary),
-            raw=raw,
+            raw=run.text,
             finish_reason=trace.finish_reason,
             tool_called=recorded is not None and bool(recorded.tool_calls),
         )
@@ -183,7 +198,7 @@ class Work:
             stream=tuple(mode for mode in run.stream if mode.chunking in reported),
             primary=primary,
             checks=checks,
-            raw=raw,
+            raw=run.text,
             reasoning_tokens=run.reasoning_tokens,
             matches_recorded=matches(recorded, as_recorded, row, stripped=stripped) if split_known else None,
             reason=run.error,

@@ -127,7 +127,7 @@ def test_many_traces_are_told_by_rates_and_the_worst(run: Run, tmp_path: Path) -
     lines = [" ".join(line.split()) for line in out.splitlines()]
     assert "deepseek_v3 30 (75%) 10 (25%) - - -" in lines
     assert "error RPL403 replay-marker-leak 10 (25%) FIT113 10" in lines
-    assert "35 more traces with something wrong too (--verbose)" in lines
+    assert "35 more traces, 5 with something wrong (--verbose)" in lines
     shown = [line.split()[0] for line in lines if line.endswith("finish_reason stop") and line.startswith("t")]
     assert shown == [] or set(shown) <= {f"t{n}" for n in range(10)}
     assert lines[-1].startswith("FAIL 20 errors")
@@ -152,7 +152,7 @@ def test_the_worst_traces_are_kept_wherever_they_stand(run: Run, tmp_path: Path)
     good = [trace(f"g{n}", "hm</think>4", recorded={"parser": "qwen3"}) for n in range(20)]
     path = put(tmp_path, *good[:10], leaking(7), *good[10:])
     _, out, _ = run(path, "--model", "fixture:qwen3-thinking")
-    assert out.index("  t7  line 11") < out.index("  g0  line 1")
+    assert out.index(f"  t7  {path}:11") < out.index(f"  g0  {path}:1")
 
 
 def test_a_budget_that_nobody_reads(run: Run, tmp_path: Path) -> None:

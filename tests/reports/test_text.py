@@ -157,10 +157,89 @@ def test_replay_shows_splits_scores_and_the_explanation(replay_report: Report) -
         " not run muse: no built-in model yet",
         " explains it qwen3, mimo: every check passes",
         "",
+        " cause FIT113 default-disagrees confidence: high, every step was run",
+        " 1 template a plain request ends in <think>",
+        " 2 parser poolside_v1 stays off unless asked",
+        "",
+        " error RPL403 replay-marker-leak: </think> stands in content",
+        " instead --default-chat-template-kwargs '{\"enable_thinking\": true}'",
+        "",
     ]
     assert " deepseek_r1 error: RuntimeError: no token; 12 reasoning tokens" in lines
-    assert " cause FIT113" in lines
-    assert " 2 parser poolside_v1 stays off unless asked" in lines
+    assert lines[-4:] == ["", "looked at trace, tokenizer", "only in part tokenizer: assumed; give --model", lines[-1]]
+
+
+def test_a_failing_trace_is_told_as_a_story(replay_report: Report) -> None:
+    rows = [
+        {
+            "parser": "poolside_v1",
+            "served": True,
+            "change": None,
+            "modes": ["leak", "leak"],
+            "as_recorded": True,
+            "reasoning_tokens_zero": False,
+        },
+        {
+            "parser": "poolside_v1",
+            "served": False,
+            "change": {"enable_thinking": True},
+            "modes": ["ok", "leak"],
+            "as_recorded": False,
+            "reasoning_tokens_zero": True,
+        },
+    ]
+    comparison = {
+        "modes": ["full", "holdback:12"],
+        "rows": rows,
+        "do_not_explain_it": 3,
+        "not_run": 1,
+        "expected": {"reasoning": "Two and two.", "content": "It is 4."},
+    }
+    (finding,) = replay_report.findings
+    mends = [{"side": "client", "change": "extra_body={}", "replayed": "splits right"}]
+    finding = replace(finding, evidence={**finding.evidence, "mends": mends, "every_step_run": False})
+    facts = {**replay_report.facts, "comparisons": {"t1": comparison}, "streams": {"t1": 41}}
+    report = replace(replay_report, facts=facts, findings=[finding])
+    lines = squeezed(report).splitlines()
+    t1 = lines[lines.index(" t1 line 1, 41 deltas") + 1 : lines.index(" t2 line 2")]
+    assert t1 == [
+        " poolside_v1 gives reasoning null",
+        ' content "Two and two.</think>It is 4." marker leaked',
+        ' it should be reasoning "Two and two."',
+        ' content "It is 4."',
+        "",
+        " cause FIT113 default-disagrees confidence: high, not every step could be run",
+        " 1 template a plain request ends in <think>",
+        " 2 parser poolside_v1 stays off unless asked",
+        "",
+        " fix client extra_body={} replayed: splits right",
+        "",
+        " on this output whole held 12",
+        " poolside_v1 as served leak leak = recorded",
+        " poolside_v1 enable_thinking=true ok leak usage says 0",
+        " 3 more do not explain it, 1 cannot be run here (--parser all)",
+        "",
+        " error RPL403 replay-marker-leak: </think> stands in content",
+        "",
+    ]
+    narrow = [line.strip() for line in text.render(report, width=80).splitlines()]
+    at = narrow.index("on this output          whole  held 12")
+    assert narrow[at + 1 : at + 4] == ["poolside_v1             leak   leak", "as served", "= recorded"]
+
+
+def test_rates_of_many_traces(replay_report: Report) -> None:
+    scores = {"qwen3": {"ok": 1167, "suspect": 37, "error": 0, "unsupported": 0, "as recorded": 1204}}
+    rules = {
+        "RPL403": {"slug": "replay-marker-leak", "severity": "error", "traces": 37, "causes": {"FIT113": 36}},
+        "RPL412": {"slug": "lossy-trace", "severity": "info", "traces": 1204, "causes": {}},
+    }
+    facts = {**replay_report.facts, "traces": 1204, "scores": scores, "rules": rules, "wrong_beside": 35}
+    lines = squeezed(replace(replay_report, facts=facts)).splitlines()
+    assert " qwen3 1167 (96.9%) 37 (3.07%) - - 1204 (100%)" in lines
+    assert " error RPL403 replay-marker-leak 37 (3.07%) FIT113 36" in lines
+    assert not any("RPL412" in line for line in lines)
+    assert " 1202 more traces, 35 with something wrong (--verbose)" in lines
+    assert " note RPL412 lossy-trace 1204 (100%)" in squeezed(replace(replay_report, facts=facts), verbose=True)
 
 
 def test_parsers_that_fare_alike_are_one_row(replay_report: Report) -> None:
