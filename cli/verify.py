@@ -35,6 +35,8 @@ else:
 _LAB_NAME = "lab"
 _MOST = 64
 """Requests that a server we did not start gets, unless told otherwise."""
+_LAST_SECONDS = 5.0
+"""How long the end of a started server is waited for when it cut off an answer."""
 _LADDER = (0, 64, 512)
 """Budgets for a model of unknown habits, unless told otherwise."""
 
@@ -101,7 +103,11 @@ def verify(
         most = max_requests if max_requests is not None else None if started is not None else _MOST
         cases = _cases(where.speaker, budgets)
         with _progress(len(cases), shown=not options.quiet) as advance:
-            alive = started.check if started is not None else (lambda: None)
+
+            def alive() -> None:
+                if started is not None:
+                    started.check(seconds=_LAST_SECONDS)
+
             verifier = Verifier(at, subject, most=most, watch=advance, alive=alive)
             facts = tuple(verifier.run(cases))
         return _report(facts, verifier.left_out, where, subject, server, started, asked, options)

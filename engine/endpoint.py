@@ -41,6 +41,10 @@ class RefusedError(InputError):
         self.text = text
 
 
+class ServerFailedError(EndpointError):
+    """The server answered that it failed, or that it is busy: HTTP 5xx, 408, 425 or 429."""
+
+
 class BrokenOffError(EndpointError):
     """The answer began and did not end."""
 
@@ -187,7 +191,7 @@ class Endpoint:
             raise InputError(f"redirects to {where}", source=self.url, mend="give that address") from None
         message = f"HTTP {status}{f': {text}' if text else ''}"
         if status >= 500 or status in (408, 425, 429):
-            raise EndpointError(f"{self.url}: {message}")
+            raise ServerFailedError(f"{self.url}: {message}")
         mend = {
             401: "name the variable that holds the key with --api-key-env",
             403: "name the variable that holds the key with --api-key-env",

@@ -136,8 +136,15 @@ class VllmServer:
         """It still runs."""
         return self._process is not None and self._process.poll() is None
 
-    def check(self) -> None:
-        """Raise ServerError if it has ended."""
+    def check(self, *, seconds: float = 0.0) -> None:
+        """Raise ServerError if it has ended.
+
+        Args:
+            seconds: how long its end is waited for, where there is a reason to expect it.
+        """
+        if seconds and self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(seconds)
         if not self.alive:
             raise self._failed(self._ended())
 

@@ -16,7 +16,7 @@ from ..traces.sse import DONE, sse_values
 from ..traces.trace import BrokenLine, Trace
 from .cases import Case
 from .counting import Markers, Rule, counter, rfind
-from .endpoint import CHAT, BrokenOffError, Endpoint, EndpointError, RefusedError
+from .endpoint import CHAT, BrokenOffError, Endpoint, EndpointError, RefusedError, ServerFailedError
 from .kinds import with_ids
 from .speech import Blocks, Speaker, blocks
 
@@ -150,7 +150,7 @@ class Verifier:
         subject: what is served there.
         most: requests that may be sent; None for no limit.
         watch: called with the number of cases done.
-        alive: called after a request that failed; raises where the server has ended.
+        alive: called after a request that was cut off; raises where the server has ended.
     """
 
     def __init__(
@@ -227,8 +227,9 @@ class Verifier:
         except RefusedError as error:
             return error
         except EndpointError as error:
-            self._alive()
-            if not isinstance(error, BrokenOffError) and "cannot be reached" in str(error):
+            if not isinstance(error, ServerFailedError):
+                self._alive()
+            if not isinstance(error, (BrokenOffError, ServerFailedError)):
                 raise
             return str(error)
 
@@ -307,11 +308,16 @@ class Verifier:
         if speaker is not None:
             follows = zip((prompt[-1], *ids), ids, strict=False)
             return any(token != speaker.follower(before) for before, token in follows)
-        if case.budget is None or case.budget < 0 or self._subject.markers is None or not parts.ended:
+        natural, markers = self._natural, self._subject.markers
+        if natural is None or natural.output_ids is None or markers is None or not parts.ended:
             return False
-        start = rfind(prompt, self._subject.markers.start)
-        charged = len(prompt) - start - len(self._subject.markers.start) if start >= 0 else 0
-        return parts.thinking >= max(0, case.budget - charged)
+        # Without a script: an end that comes before the one of the run without a budget is not the model's own.
+        size = len(markers.natural_end)
+        own, seen = (
+            next((at for at in range(len(some)) if tuple(some[at : at + size]) == markers.natural_end), len(some))
+            for some in (natural.output_ids, ids)
+        )
+        return seen < own
 
     def _predicted(self, case: Case, prompt: tuple[int, ...] | None) -> Outcome | None:
         """What is to come; None where nothing can be said."""

@@ -65,6 +65,7 @@ class FakeServer:
 
     def __init__(self, routes: dict[str, Answer], context: ssl.SSLContext | None = None) -> None:
         self.asked: list[Asked] = []
+        self.routes = dict(routes)
         server = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -76,7 +77,7 @@ class FakeServer:
                 asked = Asked(self, body)
                 if body is not None:
                     server.asked.append(asked)
-                answer = routes.get(self.path)
+                answer = server.routes.get(self.path)
                 if answer is None:
                     asked.json({"detail": "Not Found"}, 404)
                 else:
@@ -101,6 +102,10 @@ class FakeServer:
     def __exit__(self, *_: object) -> None:
         self._http.shutdown()
         self._http.server_close()
+
+    def close_port(self) -> None:
+        """Let nobody connect any more."""
+        self._http.socket.close()
 
     @property
     def chats(self) -> list[dict[str, Any]]:

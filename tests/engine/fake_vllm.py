@@ -35,6 +35,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = json.dumps({"data": [{"id": n} for n in args.served_model_name]}).encode()
         self.send_response(200); self.send_header("Content-Length", str(len(body))); self.end_headers()
         self.wfile.write(body)
+    def do_POST(self):
+        print("asked", self.path, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
     def log_message(self, *a): pass
 if args.fail == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
