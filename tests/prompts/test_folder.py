@@ -333,7 +333,7 @@ def test_a_lone_tokenizer_config(folder: Path) -> None:
         ("empty", None, "holds no model files"),
         ("weights.bin", "x", "is neither a chat template"),
         ("data.json", "{}", "is neither a chat template"),
-        ("model.gguf", "GGUF", "a .gguf file cannot be read yet"),
+        ("model.gguf", "GGUF", "its GGUF header cannot be read"),
     ],
 )
 def test_what_is_no_model_is_refused(tmp_path: Path, name: str, content: str | None, message: str) -> None:
