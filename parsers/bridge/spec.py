@@ -40,6 +40,8 @@ class EngineSpec:
 
 def parse_engine(text: str) -> EngineSpec:
     """What one `--vllm` value names. Raises InputError for a form there is not, and for files that are not there."""
+    if not text.strip():
+        raise _wrong("is empty", mend=f"give {_FORMS}")
     kind, colon, rest = text.partition(":")
     if colon and kind in ("cmd", "image", "pod") and not Path(text).exists():
         if not rest.strip():
@@ -50,6 +52,10 @@ def parse_engine(text: str) -> EngineSpec:
         folder, python = laid
         if not (folder / "vllm" / "__init__.py").is_file():
             raise _wrong(f"{folder} holds no vllm package", mend="give the folder that has vllm/ in it")
+        if os.pathsep in str(folder):
+            raise _wrong(
+                f"{folder} cannot go on a PYTHONPATH: it holds a {os.pathsep}", mend="link it under another name"
+            )
         return EngineSpec(text, (_python(python),), os.path.abspath(folder))  # noqa: PTH100
     return EngineSpec(text, (_python(text),))
 

@@ -73,6 +73,25 @@ class ChatCompletionRequest:
         self.skip_special_tokens = True
 """
 
+_TOKENIZERS = """
+import os
+
+class Tokenizer:
+    def __init__(self, folder):
+        from tokenizers import Tokenizer
+        assert sorted(os.listdir(folder)) == [
+            "chat_template.jinja", "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"
+        ]
+        self.backend = Tokenizer.from_file(os.path.join(folder, "tokenizer.json"))
+
+    def get_vocab(self):
+        return self.backend.get_vocab()
+
+def get_tokenizer(folder, tokenizer_mode, trust_remote_code):
+    assert (tokenizer_mode, trust_remote_code) == ("auto", False)
+    return Tokenizer(folder)
+"""
+
 _PARSER = """
 class Parser:
     def __init__(self, tokenizer, tools=None, **kwargs):
@@ -201,6 +220,7 @@ def fake_vllm(folder: Path, *, version: str | None = "0.33.0", layout: str = "pa
     modules = {
         "": f"__version__ = {version or 'dev'!r}",
         "reasoning": _BASE,
+        "tokenizers": _TOKENIZERS,
         "tokenizers.hf": "def get_cached_tokenizer(made):\n    return made",
         "entrypoints.openai.chat_completion.protocol": _REQUEST,
         "entrypoints.openai.chat_completion.serving": serving,
