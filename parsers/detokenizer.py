@@ -33,6 +33,7 @@ class Detokenizer:
     def __init__(self, backend: Any) -> None:
         self._backend = backend
         self._tables: dict[bool, _Table] = {}
+        self._bytes = _Bytes(backend)
 
     def texts(self, ids: Sequence[int], prompt_ids: Sequence[int] | None, *, skip_special_tokens: bool) -> list[str]:
         """What each id adds to the text; empty where bytes of an unfinished character are held back.
@@ -52,6 +53,9 @@ class Detokenizer:
         at = 0
         if not self._is_primed(prompt, skip_special_tokens):
             at = _Stream(self._backend, prompt, skip_special_tokens).fill(found, ids, 0, table)
+        if self._decodes_bytes:
+            self._join_parts(found, ids, at)
+            return found
         while (at := _next_part(found, at)) < len(found):
             # A stream stands behind any whole token as one that is primed with that token alone.
             last = next((n for n in range(at - 1, -1, -1) if found[n]), None)
@@ -63,18 +67,23 @@ class Detokenizer:
         """All ids at once, as the tokenizer decodes them."""
         if self._decodes_bytes:
             found = list(map(self._table(skip_special_tokens).__getitem__, ids))
-            place = _next_part(found, 0)
-            while place < len(found):
-                begin = end = place
-                while end < len(found) and found[end] in ("", _PART):
-                    end += 1
-                # Between whole characters the rest decodes by itself.
-                part = self._backend.decode(list(ids[begin:end]), skip_special_tokens=skip_special_tokens)
-                found[begin:end] = [part, *[""] * (end - begin - 1)]
-                place = _next_part(found, end)
-            return "".join(found)
+            rest = self._join_parts(found, ids, 0)
+            return "".join(found) + rest
         text: str = self._backend.decode(list(ids), skip_special_tokens=skip_special_tokens)
         return text
+
+    def _join_parts(self, found: list[str], ids: Sequence[int], at: int) -> str:
+        """Give parts of characters in `found`, from `at` on, the text with which they are shown; what never is."""
+        waiting = b""
+        while (at := at if waiting else _next_part(found, at)) < len(found):
+            if text := found[at]:
+                waiting += self._bytes[ids[at]] if text == _PART else text.encode()
+                shown = waiting.decode("utf-8", "replace")
+                # A stream waits where its text ends like this, and shows all at once when it no longer does.
+                waits = shown.endswith(_REPLACEMENT)
+                found[at], waiting = ("", waiting) if waits else (shown, b"")
+            at += 1
+        return waiting.decode("utf-8", "replace")
 
     def _table(self, skip: bool) -> _Table:
         if skip not in self._tables:
@@ -107,8 +116,11 @@ class Detokenizer:
         return []
 
     def _is_primed(self, prompt: list[int], skip: bool) -> bool:
-        tail: str = self._backend.decode(prompt[-_TAIL:], skip_special_tokens=skip) if prompt else ""
-        return bool(tail) and not tail.endswith(_REPLACEMENT)
+        """Whether a stream is where it is between whole characters, when it is primed with the prompt."""
+        tail = ""
+        for part in (prompt[-_TAIL:], prompt):
+            tail = tail or self._backend.decode(part, skip_special_tokens=skip)
+        return (bool(tail) or self._decodes_bytes) and not tail.endswith(_REPLACEMENT)
 
 
 def _next_part(found: list[str], begin: int) -> int:
@@ -159,6 +171,35 @@ class _Table(dict[int, str]):
             return False
         token: str | None = self._backend.id_to_token(token_id)
         return token is not None and len(token) == 6 and token.startswith("<0x") and token.endswith(">")
+
+
+class _Bytes(dict[int, bytes]):
+    """The bytes of each id of a byte-level vocabulary, filled as ids are asked for."""
+
+    def __init__(self, backend: Any) -> None:
+        super().__init__()
+        self._backend = backend
+
+    def __missing__(self, token_id: int) -> bytes:
+        try:
+            token = self._backend.id_to_token(token_id) or ""
+        except (OverflowError, TypeError):
+            token = ""
+        spelled = [_BYTE_OF.get(char) for char in token]
+        own = [byte for byte in spelled if byte is not None]
+        # A token that is not spelled in the alphabet, as added ones may be, stands for its own text.
+        found = self[token_id] = bytes(own) if len(own) == len(token) else token.encode()
+        return found
+
+
+def _byte_level_alphabet() -> dict[str, int]:
+    """How byte-level vocabularies spell bytes: printable Latin-1 as itself, the others from U+0100 on."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    spare = iter(range(0x100, 0x200))
+    return {chr(byte if byte in printable else next(spare)): byte for byte in range(0x100)}
+
+
+_BYTE_OF = _byte_level_alphabet()
 
 
 class _Stream:

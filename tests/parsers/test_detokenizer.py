@@ -80,8 +80,9 @@ RUNS = st.lists(WORDS, max_size=5).map(lambda parts: [one for part in parts for 
 
 @given(RUNS, st.one_of(st.none(), RUNS), st.booleans())
 def test_characters_in_parts(ids: list[int], prompt: list[int] | None, skip: bool) -> None:
-    found = Detokenizer(BACKEND).texts(ids, prompt, skip_special_tokens=skip)
-    assert found == streamed(BACKEND, ids, prompt, skip)
+    detokenizer = Detokenizer(BACKEND)
+    assert detokenizer.texts(ids, prompt, skip_special_tokens=skip) == streamed(BACKEND, ids, prompt, skip)
+    assert detokenizer.decode(ids, skip_special_tokens=skip) == BACKEND.decode(ids, skip_special_tokens=skip)
 
 
 def test_what_is_no_id_adds_nothing() -> None:
