@@ -59,7 +59,8 @@ class ChunkAssembler:
 
     def is_open(self, value: Mapping[str, Any]) -> bool:
         """A stream with this value's id is under way."""
-        return value.get("id") in self._open
+        name = value.get("id")
+        return (name is None or isinstance(name, str)) and name in self._open
 
     def end(self) -> Iterator[Trace]:
         """The input is over."""

@@ -355,7 +355,7 @@ def test_memory_does_not_grow_with_the_file(name: str, tmp_path: Path) -> None:
         return most
 
     peak(1)
-    assert peak(6_000) < 1.3 * peak(1_000)
+    assert peak(2_400) < 1.3 * peak(600)
 
 
 def test_what_ships_is_read() -> None:

@@ -25,7 +25,7 @@ def _part(value: Mapping[str, Any]) -> Part | None:
     content = value.get("content")
     if kind != "message" or not isinstance(content, list) or value.get("role") not in ("assistant", None):
         return None
-    kinds = {part.get("type") for part in objects(content)}
+    kinds = {text_of(part.get("type")) for part in objects(content)}
     return "whole" if not kinds or kinds & _PARTS else None
 
 

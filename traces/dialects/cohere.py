@@ -17,7 +17,7 @@ _REASONS = {"complete": "stop", "stop_sequence": "stop", "max_tokens": "length",
 
 
 def _part(value: Mapping[str, Any]) -> Part | None:
-    if value.get("type") in _EVENTS:
+    if text_of(value.get("type")) in _EVENTS:
         return "event"
     message = value.get("message")
     whole = isinstance(message, dict) and isinstance(value.get("finish_reason"), str) and "done" not in value

@@ -30,7 +30,7 @@ def _part(value: Mapping[str, Any]) -> Part | None:
         return None
     if value.get("object") == "response":
         return "whole"
-    items = [one.get("type") for one in objects(output)]
+    items = [text_of(one.get("type")) for one in objects(output)]
     return "whole" if items and len(items) == len(output) and _ITEMS.issuperset(items) else None
 
 
@@ -87,8 +87,8 @@ def _index(value: Mapping[str, Any], memory: Memory) -> int:
     index = value.get("output_index")
     if isinstance(index, int):
         return index
-    found = memory["items"].get(value.get("item_id"), len(memory["items"]))
-    return found if isinstance(found, int) else 0
+    items: dict[str, int] = memory["items"]
+    return items.get(str(value.get("item_id")), len(items))
 
 
 def _whole(value: Mapping[str, Any]) -> Said:
@@ -141,7 +141,7 @@ def _error(error: Mapping[str, Any] | Any) -> str:
 
 
 def _begins(value: Mapping[str, Any]) -> bool:
-    return value.get("type") in _FIRST
+    return text_of(value.get("type")) in _FIRST
 
 
 def _belongs(value: Mapping[str, Any], memory: Memory) -> int:
