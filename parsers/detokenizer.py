@@ -134,7 +134,7 @@ class Alone(dict[int, str]):
     """The text of each id, decoded by itself; filled as ids are asked for.
 
     Args:
-        vocabulary: what decodes them. One whose ids never change their texts may keep this as its `alone`.
+        vocabulary: what decodes them; the texts hold as long as its ids keep theirs.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
-from ..parsers.detokenizer import Alone, Detokenizer
+from ..parsers.detokenizer import Detokenizer
 from . import loadcheck
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ class Tokenizer:
         return Detokenizer(self.backend)
 
     @functools.cached_property
-    def alone(self) -> Mapping[int, str]:
-        """The text of each id, decoded by itself."""
-        return Alone(self)
+    def kept(self) -> dict[object, Any]:
+        """What others have derived from this tokenizer, which never changes; each under a key of its own."""
+        return {}
 
     @functools.cached_property
     def size(self) -> int:

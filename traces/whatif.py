@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 from ..parsers import ROWS, STATE_MARKERS, ParserRow
@@ -13,6 +14,7 @@ from ..parsers.target import Target
 from ..prompts.state import State, prompt_state
 from .context import Context, Prepared
 from .request import last_text, messages_of
+from .retold import disarmed, holds, thoughtless, unmarked
 from .splits import NO_PARSER, sound
 from .work import Result, Work
 
@@ -62,6 +64,7 @@ class WhatIf:
     right: bool = False
 
 
+@lru_cache(maxsize=16)
 def state_of(prompt: str | None, last_message: str) -> tuple[State, int] | None:
     """The state a prompt leaves the model in, and the character where this turn's own part of it begins.
 
@@ -71,8 +74,7 @@ def state_of(prompt: str | None, last_message: str) -> tuple[State, int] | None:
         return None
     begin = _behind(prompt, last_message)
     if begin is None:
-        boundaries = {token for row in ROWS.values() for token in row.turn_boundaries}
-        begin = max(0, *(prompt.rfind(token) for token in boundaries))
+        begin = max(0, *(prompt.rfind(token) for token in _BOUNDARIES))
     return prompt_state(prompt, begin), begin
 
 
@@ -96,6 +98,7 @@ def _places(prompt: str, marker: str, begin: int, stop: int) -> Iterator[tuple[s
         at = prompt.find(marker, at + 1)
 
 
+_BOUNDARIES = frozenset(token for row in ROWS.values() for token in row.turn_boundaries)
 _MARKERS = tuple({marker for pair in STATE_MARKERS for marker in (pair.start, pair.end)})
 
 
@@ -210,23 +213,23 @@ class _Changes:
     def _without_user_markers(self, prompt: str, markers: Sequence[str]) -> str | None:
         request = self._prepared.trace.request
         messages = messages_of(request)
-        typed = [message for message in messages if message.get("role") == "user" and _holds(message, markers)]
+        typed = [message for message in messages if message.get("role") == "user" and holds(message, markers)]
         if not typed:
             return None
-        told = [_unmarked(message, markers) if message in typed else message for message in messages]
+        told = [unmarked(message, markers) if message in typed else message for message in messages]
         rendered = self._context.rendered(request, self._prepared.kwargs, told)
         if rendered is not None:
             return rendered
         for message in typed:
             text = message.get("content")
             if isinstance(text, str):
-                prompt = prompt.replace(text, str(_unmarked(message, markers)["content"]))
+                prompt = prompt.replace(text, str(unmarked(message, markers)["content"]))
         return prompt
 
     def _without_reasoning(self) -> str | None:
         request = self._prepared.trace.request
         messages = messages_of(request)
-        told = [_thoughtless(message, self._row) for message in messages]
+        told = [thoughtless(message, self._row) for message in messages]
         return None if told == messages else self._context.rendered(request, self._prepared.kwargs, told)
 
     def _outputs(self) -> Iterator[WhatIf]:
@@ -245,7 +248,7 @@ class _Changes:
         if raw.count(end) > 1:
             last = raw.rfind(end)
             before, after = _cut(found, last)
-            text = "".join(piece.text for piece in before).replace(end, _disarmed(end))
+            text = "".join(piece.text for piece in before).replace(end, disarmed(end))
             yield self._fed("one-end", [*self._pieces(text), *after])
 
     def _forced_end(self) -> Iterator[WhatIf]:
@@ -301,47 +304,6 @@ class _Changes:
 
 
 _CALLS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|tool_calls_section_begin|>", "<|tool_call>")
-
-
-def _holds(message: Mapping[str, Any], markers: Sequence[str]) -> bool:
-    return any(marker.strip() in str(message.get("content")) for marker in markers)
-
-
-def _unmarked(message: Mapping[str, Any], markers: Sequence[str]) -> dict[str, Any]:
-    """The message with every marker in its text spelled so that it is none."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return {**message, "content": _without(content, markers)}
-    if isinstance(content, list):
-        parts = [
-            {**part, "text": _without(part["text"], markers)}
-            if isinstance(part, dict) and isinstance(part.get("text"), str)
-            else part
-            for part in content
-        ]
-        return {**message, "content": parts}
-    return dict(message)
-
-
-def _without(text: str, markers: Sequence[str]) -> str:
-    for marker in markers:
-        text = text.replace(marker.strip(), _disarmed(marker.strip()))
-    return text
-
-
-def _disarmed(marker: str) -> str:
-    """The marker's letters alone: `</think>` becomes `think`."""
-    return "".join(character for character in marker if character.isalnum()) or "marker"
-
-
-def _thoughtless(message: Mapping[str, Any], row: ParserRow) -> dict[str, Any]:
-    """An earlier answer without its reasoning, in a field or in its text."""
-    if message.get("role") != "assistant":
-        return dict(message)
-    left = {key: value for key, value in message.items() if key not in ("reasoning", "reasoning_content")}
-    content = left.get("content")
-    end = next((marker for marker in row.end if isinstance(content, str) and marker in content), None)
-    return {**left, "content": content.rpartition(end)[2].lstrip()} if isinstance(content, str) and end else left
 
 
 def _cut(found: Sequence[Piece], at: int) -> tuple[list[Piece], list[Piece]]:

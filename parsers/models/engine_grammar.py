@@ -20,6 +20,8 @@ THINK_START, THINK_END, TOOL_START, TOOL_END = "THINK_START", "THINK_END", "TOOL
 class State(Enum):
     """Where in the output the parser is."""
 
+    __hash__ = object.__hash__  # Enum's own is written in Python, and the tables below are looked up all the time
+
     CONTENT = auto()
     REASONING = auto()
     HEADER = auto()
@@ -54,9 +56,9 @@ class Move:
 Moves = Mapping[tuple[State, str], Move]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Grammar:
-    """One output format.
+    """One output format; each is equal to itself alone.
 
     Attributes:
         start: the state an output begins in; REASONING means that thinking is on.
@@ -105,6 +107,20 @@ class Grammar:
         }
 
     @cached_property
+    def _ends(self) -> Mapping[str, Move]:
+        """The terminals that end reasoning, and how; none where one leads out of it without saying so."""
+        if any(
+            state is State.REASONING and move.to is not State.REASONING and not move.ends_reasoning
+            for (state, _), move in self.moves.items()
+        ):
+            return {}
+        return {
+            terminal: move
+            for (state, terminal), move in self.moves.items()
+            if state is State.REASONING and move.ends_reasoning
+        }
+
+    @cached_property
     def tool_terminals(self) -> frozenset[str]:
         """Terminals that lead into, around or out of a tool call."""
         return frozenset(terminal for (state, terminal), move in self.moves.items() if state.in_tool or move.to.in_tool)
@@ -129,19 +145,9 @@ class Grammar:
         `ParserEngine._derive_reasoning_end_token_ids`.
         """
         known = {terminal: token_id for token_id, terminal in self.ids(vocabulary).items()}
-        if any(
-            state is State.REASONING and move.to is not State.REASONING and not move.ends_reasoning
-            for (state, _), move in self.moves.items()
-        ):
+        if any(terminal not in known and move.to is State.CONTENT for terminal, move in self._ends.items()):
             return frozenset()
-        ends = {
-            terminal: move
-            for (state, terminal), move in self.moves.items()
-            if state is State.REASONING and move.ends_reasoning
-        }
-        if any(terminal not in known and move.to is State.CONTENT for terminal, move in ends.items()):
-            return frozenset()
-        return frozenset(known[terminal] for terminal in ends if terminal in known)
+        return frozenset(known[terminal] for terminal in self._ends if terminal in known)
 
 
 def _moves(

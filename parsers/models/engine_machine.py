@@ -5,14 +5,15 @@ Models vllm/parser/engine/streaming_parser_engine.py (0.33.0, unchanged from 0.3
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..base import Vocabulary
 from ..columns import Deltas
 from ..detokenizer import Alone
 from .engine_grammar import DROP, Grammar, State
-from .engine_lexer import Lexeme, Lexer, lexicon
+from .engine_lexer import Lexeme, Lexer, Lexicon, lexicon
 from .engine_scanner import Item, Marker, Scanner
 
 
@@ -30,6 +31,19 @@ class Call:
     @property
     def body(self) -> str:
         return "".join(piece for body in self.bodies for piece in body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wiring:
+    """What a grammar looks for in the outputs of a vocabulary: ids with their terminals, and texts.
+
+    `by_id` are the terminals that have ids, `alone` is the text of each id, decoded alone.
+    """
+
+    terminals: Mapping[int, str]
+    by_id: frozenset[str]
+    lexicon: Lexicon
+    alone: Mapping[int, str]
 
 
 class Machine:
@@ -50,15 +64,10 @@ class Machine:
         self._grammar = grammar
         self._state = start
         self._keep_tools = keep_tools
-        known = {text for spellings in grammar.literals.values() for text in spellings}
-        kept = known | grammar.preserved
-        dropped = {text: token_id for text, token_id in vocabulary.special_tokens.items() if text not in kept}
-        terminals = grammar.ids(vocabulary.vocab) | dict.fromkeys(dropped.values(), DROP)
-        literals = [(text, terminal) for terminal, spellings in grammar.literals.items() for text in spellings]
-        alone = getattr(vocabulary, "alone", None)
-        self._scanner = Scanner(terminals, Alone(vocabulary) if alone is None else alone)
-        self._lexer = Lexer(lexicon((*literals, *((text, DROP) for text in dropped))))
-        self._by_id = frozenset(terminals.values())
+        wiring = _wiring(grammar, vocabulary)
+        self._scanner = Scanner(wiring.terminals, wiring.alone)
+        self._lexer = Lexer(wiring.lexicon)
+        self._by_id = wiring.by_id
         self._ids_seen = False
         self._inside_call = False
         self._header: list[str] = []
@@ -199,3 +208,21 @@ class Machine:
                 self.calls[-1].bodies[-1].append(text)
             elif text:
                 self.orphaned = True
+
+
+def _wiring(grammar: Grammar, vocabulary: Vocabulary) -> _Wiring:
+    """The wiring; made once for a tokenizer that keeps what is derived from it."""
+    kept: dict[object, Any] = getattr(vocabulary, "kept", {})
+    if grammar not in kept:
+        kept[grammar] = _wire(grammar, vocabulary, kept.setdefault(Alone, Alone(vocabulary)))
+    wiring: _Wiring = kept[grammar]
+    return wiring
+
+
+def _wire(grammar: Grammar, vocabulary: Vocabulary, alone: Mapping[int, str]) -> _Wiring:
+    known = {text for spellings in grammar.literals.values() for text in spellings} | grammar.preserved
+    dropped = {text: token_id for text, token_id in vocabulary.special_tokens.items() if text not in known}
+    terminals = grammar.ids(vocabulary.vocab) | dict.fromkeys(dropped.values(), DROP)
+    literals = [(text, terminal) for terminal, spellings in grammar.literals.items() for text in spellings]
+    words = lexicon((*literals, *((text, DROP) for text in dropped)))
+    return _Wiring(terminals, frozenset(terminals.values()), words, alone)
