@@ -167,6 +167,11 @@ class Recorder:
     def _text(self, trace: Trace) -> str | None:
         """The raw text of the output's ids, without that of a stop token, which a server does not show."""
         ids = trace.output_ids or ()
+        stop = trace.recorded.stop_reason if trace.recorded is not None else None
+        if isinstance(stop, str):
+            text = text_of(self._endpoint, self._server, self._model, ids)
+            shown = trace.request.get("include_stop_str_in_output") is True
+            return text if text is None or shown or stop not in text else text[: text.rindex(stop)]
         short = _before_stop(trace)
         if self._server.kind != "vllm" and short != ids:
             # Not every server sends the stop token's id: the answer tells.

@@ -191,6 +191,19 @@ def test_several_choices_are_several_traces(run: Run) -> None:
     assert (second["output"]["text"], second["recorded"]["finish_reason"]) == ("5", "length")
 
 
+@pytest.mark.parametrize(("shown", "text"), [(False, "Two and two</think>It"), (True, RAW)])
+def test_the_text_ends_before_a_stop_string(run: Run, shown: bool, text: str) -> None:
+    with fake.vllm() as server:
+
+        def stopped(asked: Asked) -> None:
+            asked.json(fake.message(asked, field="reasoning", token_ids=OUTPUT[:-1], stop_reason=" is"))
+
+        server.routes["/v1/chat/completions"] = stopped
+        body = json.dumps({"stop": [" is"], "include_stop_str_in_output": shown})
+        (line,) = recorded(run, server, "--no-stream", "--extra-body", body)
+    assert (line["output"]["text"], line["output"]["token_ids"]) == (text, OUTPUT[:-1])
+
+
 def test_requests_come_from_files_and_options_win(run: Run, tmp_path: Path) -> None:
     one, two = tmp_path / "one.json", tmp_path / "two.jsonl"
     one.write_text('[\n {"role": "user",\n  "content": "a"}]')
