@@ -96,18 +96,16 @@ class ThinkingAteTheAnswer(SplitRule):
     @classmethod
     def check(cls, facts: ReplayFacts) -> Iterator[Finding]:
         yield from super().check(facts)
-        recorded = facts.trace.recorded
-        if facts.subjects or recorded is None or facts.trace.finish_reason != "length" or recorded.tool_calls:
+        if facts.subjects or facts.trace.finish_reason != "length" or not _all_thought(facts):
             return
-        if (recorded.reasoning or "").strip() and not (recorded.content or "").strip():
-            yield cls.finding(
-                "the run was cut by its length with nothing but reasoning in it",
-                hint="bound the thought with thinking_token_budget, or raise max_tokens",
-                confidence=facts.confidence,
-                subject=facts.subject(),
-                location=facts.location,
-                evidence={"recorded": {"reasoning": shorten(recorded.reasoning), "content": recorded.content}},
-            )
+        yield cls.finding(
+            "the run was cut by its length with nothing but reasoning in it",
+            hint="bound the thought with thinking_token_budget, or raise max_tokens",
+            confidence=facts.confidence,
+            subject=facts.subject(),
+            location=facts.location,
+            evidence={"output": shorten(facts.trace.raw)},
+        )
 
     @classmethod
     def seen(cls, facts: ReplayFacts, result: Result) -> tuple[str, ModeResult | None, dict[str, Any]] | None:
@@ -150,6 +148,16 @@ class ThinkingAteTheAnswer(SplitRule):
             return super().hint(facts, result)
         text = "bound the thought with thinking_token_budget, or raise max_tokens"
         return text if facts.given else f"{text}; give --model or --serve for the cause"
+
+
+def _all_thought(facts: ReplayFacts) -> bool:
+    """Without a parser to judge: what was recorded, or what a parser that explains the trace makes of it."""
+    recorded = facts.trace.recorded
+    if recorded is not None and recorded.tool_calls:
+        return False
+    splits = [(recorded.reasoning, recorded.content)] if recorded is not None and recorded.has_split else []
+    splits += [(facts.right.reasoning, facts.right.content)] if facts.right is not None else []
+    return any((reasoning or "").strip() and not (content or "").strip() for reasoning, content in splits[:1])
 
 
 def spent(facts: ReplayFacts, result: Result) -> Cause | None:

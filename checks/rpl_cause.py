@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..parsers import ROWS, STATE_MARKERS, ParserRow
+from ..parsers.run import ModeResult
 from ..traces.replay import Result
 from ..traces.splits import HARMONY, NO_PARSER, leaked
 from ..traces.whatif import Kind, WhatIf
 from .evidence import said
-from .replayed import ReplayFacts
+from .replayed import ReplayFacts, called
 
 _TAIL = 60
 _NO_TOKEN = ("could not locate", "must contain")
@@ -220,7 +222,8 @@ def _by_state(facts: ReplayFacts, result: Result, row: ParserRow) -> _Blame | No
     no_reasoning = not any((mode.reasoning or "").strip() for mode in modes)
     if state in ("closed", "closed-bare") and all_reasoning:
         rule = "FIT109" if facts.trace.finish_reason == "length" else "FIT105"
-        return _Blame(rule, f"{name} files output without markers as reasoning, although the prompt closed thinking")
+        why = f"{name} files output without markers as reasoning, although the prompt closed thinking"
+        return _Blame(rule, why, f"run {_shown_in(modes)}, all of it is reasoning and content is null")
     if no_reasoning and _healed(facts, result, "start-marker") is not None:
         where = "that stands in the prompt" if state == "open" else "that the output does not have"
         proof = f"with {row.start[0]} in front the same output splits right"
@@ -235,6 +238,11 @@ def _by_state(facts: ReplayFacts, result: Result, row: ParserRow) -> _Blame | No
     if all_reasoning and state != "open" and not any(marker in facts.trace.raw for marker in (*row.start, *row.end)):
         return _Blame("FIT105", f"{name} files an answer without markers as reasoning")
     return None
+
+
+def _shown_in(modes: Sequence[ModeResult]) -> str:
+    wrong = [mode for mode in modes if (mode.reasoning or "").strip() and not (mode.content or "").strip()]
+    return " and ".join(called(mode) for mode in wrong)
 
 
 def _symptom(facts: ReplayFacts, result: Result, row: ParserRow) -> _Blame | None:

@@ -213,7 +213,7 @@ class LossyTrace(Rule):
             return
         yield cls.finding(
             "the markers of this recording are lost; its output was rebuilt around the reasoning",
-            hint="record with return_token_ids: true and replay with --model",
+            hint="record with return_token_ids: true (reasonctl record --endpoint URL does) and replay with --model",
             confidence="high",
             subject=facts.subject(),
             location=facts.location,

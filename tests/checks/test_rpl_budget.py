@@ -190,6 +190,17 @@ def test_an_answer_that_was_begun_was_not_eaten() -> None:
     assert one("RPL411", words(3), finish="stop") is None
 
 
+def test_a_bare_capture_that_was_cut_in_its_thought() -> None:
+    def rules(text: str) -> set[str]:
+        value = {"id": "t", "output": {"text": text}, "recorded": {"finish_reason": "length"}}
+        with Context(Setting()) as context:
+            facts = replay_trace(trace_of(value, path="f", line=1), context, Plan())
+        return {finding.rule for finding in findings(ReplayFacts(facts))}
+
+    assert "RPL411" in rules("<think>still thinking about")
+    assert "RPL411" not in rules("<think>hm</think>It is")
+
+
 def test_the_mend_is_a_budget_that_was_tried() -> None:
     finding = one("RPL411", words(600), finish="length", max_tokens=600)
     assert finding is not None
