@@ -171,8 +171,9 @@ class _Ahead:
     def __enter__(self) -> Iterator[tuple[Case, Answer]]:
         return self._answers()
 
-    def __exit__(self, *_: object) -> None:
-        self._pool.shutdown(cancel_futures=True)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # Whoever interrupts does not wait for an answer: the one asked is ended next.
+        self._pool.shutdown(wait=kind is None, cancel_futures=True)
 
     def _answers(self) -> Iterator[tuple[Case, Answer]]:
         waiting: deque[tuple[Case, Future[Answer]]] = deque()
