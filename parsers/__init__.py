@@ -72,6 +72,10 @@ def build(
         from .models.harmony import build_harmony
 
         return build_harmony(vocabulary)
+    if found.family == "response-template":
+        from .models.response_template import build_response_template
+
+        return build_response_template(name, vocabulary, effective, target=target)
     from .models.text import TEXT_MODELS, build_text
 
     if name in TEXT_MODELS:

@@ -146,6 +146,7 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
             reads_prompt_stream=True,
             counting="none" if name == "muse_glimmer" else "header",
             architectures=architectures,
+            modelled=True,
             quirks=("cost grows with the output", "a thinking budget is refused", *quirks),
         )
         for name, since, architectures, quirks in (
@@ -222,16 +223,22 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
             truncation="by the tokenizer's response template",
             prompt_rule="by the tokenizer's response template",
             gates_grammar="by the tokenizer's response template",
-            sources=("vllm/parser/response_template.py",),
+            sources=("vllm/parser/response_template.py", "vllm/parser/chat_parsing/response_parser.py", *sources),
             kwargs=(SwitchKwarg("enable_thinking", "on", "a false value switches the parser off"),),
             skip_special_tokens=False,
             reads_prompt_full=True,
             counting="template",
+            modelled=True,
             quirks=(
-                "demands response_template in the tokenizer's configuration",
+                "demands response_template in the tokenizer's configuration; a server does not start where that has no "
+                "thinking field",
                 "not to be combined with another tool parser",
+                *quirks,
             ),
         )
-        for name, since in (("hf", "0.32"), ("beam", "0.33"))
+        for name, since, sources, quirks in (
+            ("hf", "0.32", (), ()),
+            ("beam", "0.33", ("vllm/parser/beam.py",), ("constrains every output to the template by a grammar",)),
+        )
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .families_template import TEMPLATE_FAMILIES
 from .family import QWEN_TOOLS, Family
 
 _GLM_TURNS = ("<|system|>", "<|user|>", "<|assistant|>", "<|observation|>")
@@ -303,4 +304,5 @@ ENGINE_FAMILIES: dict[str, Family] = {
             "<|plamo:begin_tool_requests:plamo|><|plamo:tag|>",
         ),
     ),
+    **TEMPLATE_FAMILIES,
 }
