@@ -162,6 +162,9 @@ def misbehave(text):
         sys.exit(3)
     if word == "segv":
         os.kill(os.getpid(), signal.SIGSEGV)
+    if word == "kill":
+        os.kill(os.getppid(), signal.SIGKILL)
+        time.sleep(60)
     if word == "raise":
         raise ZeroDivisionError("by zero")
     if word == "number":
