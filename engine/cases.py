@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from .lab_families import PromptState
@@ -16,6 +16,7 @@ MAX_TOKENS = 256
 NOT_AN_INTEGER = "must be a non-negative integer or -1 for unlimited"
 NOT_CONFIGURED = "thinking_token_budget is set but reasoning_config is not configured"
 TOO_SMALL = "1024"
+_SPENT = "what vLLM does, not what you want: a marker in the user's text spends the budget (BUD326)"
 _QUESTION = "What is 2 + 2?"
 _FILLER = " ".join(["on and on"] * 8)
 
@@ -41,7 +42,9 @@ class Case:
     stream: bool = False
     refused: str | None = None
     together: str | None = None
-    wants_prompt: bool = field(default=False)
+    note: str | None = None
+    """What is to be said of it beside its outcome."""
+    wants_prompt: bool = False
     """The body lacks its prompt: the token ids of the plain question's in this state are put in."""
 
     @property
@@ -144,7 +147,8 @@ def _texts(lab: Speaker, middle: int) -> Iterator[Case]:
     """Markers where a user typed them, and thoughts that the prompt holds already."""
     start, end = "".join(lab.family.start), "".join(lab.family.end)
     typed = [{"role": "user", "content": f"What does {start} mean? {_FILLER}"}]
-    yield _chat(f"user typed {start}", "silent", middle, lab=lab, more={"messages": typed})
+    spent = _chat(f"user typed {start}", "silent", middle, lab=lab, more={"messages": typed})
+    yield replace(spent, note=_SPENT)
     both = [{"role": "user", "content": f"What do {start} and {end} mean?"}]
     yield _chat(f"user typed {start} and {end}", "silent", middle, lab=lab, more={"messages": both})
     begun = {"role": "assistant", "content": f"{lab.family.opened} 1 2 3"}

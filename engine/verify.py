@@ -123,6 +123,7 @@ class CaseFacts:
             "ok": self.ok,
             "differs": list(self.differs),
             "lost": self.lost,
+            "note": self.case.note,
         }
 
 

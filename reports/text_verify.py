@@ -39,6 +39,8 @@ def show(page: Page, report: Report) -> Collection[int]:
     refusals = [case for case in cases if "refused" in case["predicted"]]
     for case in refusals:
         page.line(_refusal(case), indent=2)
+    for note in dict.fromkeys(case["note"] for case in answered if case.get("note")):
+        page.line(f"* {note}", indent=2)
     page.blank()
     return ()
 
@@ -71,7 +73,7 @@ def _row(case: Mapping[str, Any]) -> list[str | Text]:
     if "refused" in seen:
         word, ended = "refused", "-"
     return [
-        Text(case["name"], STYLE["head"] if ok is False else ""),
+        Text(case["name"] + (" *" if case.get("note") else ""), STYLE["head"] if ok is False else ""),
         case["prompt_state"],
         _shown(wanted.get("thinking_tokens")),
         _shown(seen.get("thinking_tokens")),

@@ -170,8 +170,8 @@ class Recorder:
         stop = trace.recorded.stop_reason if trace.recorded is not None else None
         if isinstance(stop, str):
             text = text_of(self._endpoint, self._server, self._model, ids)
-            shown = trace.request.get("include_stop_str_in_output") is True
-            return text if text is None or shown or stop not in text else text[: text.rindex(stop)]
+            kept = trace.request.get("include_stop_str_in_output") is True
+            return text if text is None or kept or stop not in text else text[: text.rindex(stop)]
         short = _before_stop(trace)
         if self._server.kind != "vllm" and short != ids:
             # Not every server sends the stop token's id: the answer tells.
