@@ -191,6 +191,14 @@ def test_an_effort_that_breaks_the_parser_is_left_out() -> None:
     ]
 
 
+def test_an_effort_that_moves_the_prompt_too_is_not_to_blame() -> None:
+    """The model reopens a block that the effort closed: without the effort it would have had another prompt."""
+    facts = replayed("<think>hm</think>4", "nemotron_v3", model="fixture:qwen3", reasoning_effort="none")
+    (plain,) = [one for one in facts.what_ifs["nemotron_v3"] if one.kind == "no-effort"]
+    assert (plain.sound, plain.same_prompt) == (True, False)
+    assert {finding.cause for finding in found(facts)} & {"FIT114"} == set()
+
+
 def test_history_that_misleads_every_parser_is_the_templates(templates: Path) -> None:
     """No parser splits it right, and without the earlier turns this one does."""
     arguments_ = {"model": "fixture:qwen3", "template": templates / "keeps.jinja", "messages": THREE}
