@@ -191,10 +191,12 @@ def test_an_effort_that_breaks_the_parser_is_left_out() -> None:
     ]
 
 
-def test_an_effort_that_moves_the_prompt_too_is_not_to_blame() -> None:
-    """The model reopens a block that the effort closed: without the effort it would have had another prompt."""
-    facts = replayed("<think>hm</think>4", "nemotron_v3", model="fixture:qwen3", reasoning_effort="none")
-    (plain,) = [one for one in facts.what_ifs["nemotron_v3"] if one.kind == "no-effort"]
+def test_an_effort_that_moves_the_prompt_too_is_not_to_blame(tmp_path: Path) -> None:
+    """Without the effort the parser splits this output, but the model would have had another prompt."""
+    path = tmp_path / "moves.jinja"
+    path.write_text("{{ messages[0].content }}{% if enable_thinking is false %}[quiet]{% endif %}<think>")
+    facts = replayed("hm</think>4", "holo2", template=path, reasoning_effort="none")
+    (plain,) = [one for one in facts.what_ifs["holo2"] if one.kind == "no-effort"]
     assert (plain.sound, plain.same_prompt) == (True, False)
     assert {finding.cause for finding in found(facts)} & {"FIT114"} == set()
 
