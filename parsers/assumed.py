@@ -8,10 +8,11 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any
 
+from .base import Vocabulary
 from .table import ROWS
 
 _WORDS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
-HARD_CODED = ("hunyuan_a13b",)
+_HARD_CODED = ("hunyuan_a13b",)
 """Parsers that compare fixed ids of one model's vocabulary: no other tokenizer can stand in for it."""
 
 
@@ -98,13 +99,20 @@ class AssumedVocabulary:
         return found
 
 
+def why_not(name: str, vocabulary: Vocabulary) -> str | None:
+    """Why this parser says nothing on an assumed tokenizer; None where it does, or the tokenizer is another one."""
+    if isinstance(vocabulary, AssumedVocabulary) and name in _HARD_CODED:
+        return "it compares fixed ids of one model's vocabulary: give --model"
+    return None
+
+
 @cache
 def table_markers() -> frozenset[str]:
     """Every start, end, implicit-end, turn-boundary, tool and demanded token of the parser table."""
     return frozenset(
         marker
         for name, row in ROWS.items()
-        if name not in HARD_CODED
+        if name not in _HARD_CODED
         for group in (
             row.start,
             row.end,

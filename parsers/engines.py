@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from . import build
+from .assumed import why_not
 from .base import ParserRaisedError, ParserUnsupportedError, Vocabulary
 from .feed import Chunking
-from .run import Output, ParserRun, run_parser
+from .run import ModeResult, Output, ParserRun, run_parser
 from .table import names
 from .target import BUILTIN_ENGINE, Target
 
@@ -78,6 +79,9 @@ class BuiltinEngine:
         chunkings: Sequence[Chunking],
         request_kwargs: Mapping[str, Any] | None = None,
     ) -> ParserRun:
+        why = why_not(name, vocabulary)
+        if why is not None:
+            return ParserRun(name, ModeResult(None, None, None, 0), (), None, unsupported=why)
         return run_parser(
             name,
             vocabulary,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ...errors import InputError
-from ..assumed import HARD_CODED, AssumedVocabulary
+from ..assumed import why_not
 from ..base import ParserUnsupportedError, Vocabulary
 from ..feed import Chunking
 from ..run import ModeResult, Output, ParserRun
@@ -217,8 +217,8 @@ class Bridge:
 
     def _not_run(self, name: str, vocabulary: Vocabulary) -> ParserRun | None:
         """Why nothing is asked for this parser; None where it is."""
-        if isinstance(vocabulary, AssumedVocabulary) and name in HARD_CODED:
-            why = "it compares fixed ids of one model's vocabulary: give --model"
+        why = why_not(name, vocabulary)
+        if why is not None:
             return ParserRun(name, _NOTHING, (), None, unsupported=why)
         if name in self._names:
             return None

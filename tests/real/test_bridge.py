@@ -33,12 +33,13 @@ from .driver import ENVIRONMENT
 
 pytestmark = pytest.mark.vllm
 
-CHUNKINGS = parse_chunkings("token,3,whole,char,holdback:5")
+CHUNKINGS = parse_chunkings("token,3,whole,holdback:5")
 MODELS = sorted(path.name for path in (ROOT / "models").iterdir() if path.is_dir())
+OLDER = ("gpt-oss", "qwen3-thinking")
+"""Those that 0.32.0 is asked about too; the differential suite asks about everything else."""
 OUTPUTS = (
     "Let me see.\n</think>\n\nIt is 4.",
     "<think>Let me see.</think>It is 4, été 🙂.",
-    "It is 4.",
     '<think>hm</think><tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>',
     "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>It is 4.",
 )
@@ -82,20 +83,21 @@ def differing(bridge: Bridge, vocabulary: Vocabulary, outputs: Iterator[Output],
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_parser_gives_what_its_model_gives_on_the_shipped_tokenizers(bridge: Bridge, model: str) -> None:
+    outputs = OUTPUTS if bridge.described["vllm_version"] == "0.33.0" or model in OLDER else OUTPUTS[:1]
     loaded = load_model(f"fixture:{model}")
     vocabulary = loaded.tokenizer
     assert vocabulary is not None
-    outputs = (
+    asked = (
         Output(
             vocabulary,
             ids=(*vocabulary.encode(text), *sorted(loaded.eos_ids)[:1]),
             prompt_ids=None if prompt is None else vocabulary.encode(prompt),
             stop_ids=loaded.eos_ids,
         )
-        for text in OUTPUTS
+        for text in outputs
         for prompt in PROMPTS
     )
-    assert differing(bridge, vocabulary, outputs) == []
+    assert differing(bridge, vocabulary, asked) == []
 
 
 @pytest.mark.parametrize("kwargs", [{}, {"enable_thinking": False}, {"thinking": True}])
@@ -135,13 +137,13 @@ def test_whatever_a_plugin_does_costs_one_result_and_leaves_no_process(tmp_path:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "REASONCTL_VLLM_SECONDS": "2"},
+        env={**os.environ, "REASONCTL_VLLM_SECONDS": "6"},
     )
     assert (done.returncode, done.stderr) == (1, "")
     report = json.loads(done.stdout)
     lost = {f["subject"]["trace"]: f["message"] for f in report["findings"] if f["rule"] == "INT904"}
     assert lost == {
-        "hang": "no answer within 2 s",
+        "hang": "no answer within 6 s",
         "kill": "it was ended by SIGKILL",
         "exit": "its process ended with status 7",
         "segv": "its process was ended by SIGSEGV",
