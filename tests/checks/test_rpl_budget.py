@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonctl.checks.finding import Finding
@@ -215,6 +215,7 @@ def test_reasoning_alone_where_the_budget_was_reached(limit: int, rule: str | No
     assert finding.cause == rule
 
 
+@settings(deadline=None)
 @given(
     budget=st.integers(0, 12),
     natural=st.integers(0, 20),
