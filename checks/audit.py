@@ -23,8 +23,10 @@ from ..parsers import (
 from ..parsers.assumed import AssumedVocabulary
 from ..parsers.engines import BuiltinEngine, ParserEngine
 from ..parsers.row import ParserRow
+from ..prompts.cut import CodedTokenizer
 from ..prompts.model import Model, Template
 from ..prompts.survey import Survey, survey
+from ..prompts.tokenizer import CHECK_TEXTS, Tokenizer
 from . import (
     fit_mode,
     fit_setup,
@@ -118,12 +120,12 @@ def audit(
         requests=requests,
         clients=clients,
         registered=runs.names() if runs.target is not None else (),
-        plugin_problem=getattr(runs, "plugin_problem", None),
+        plugin_problem=runs.plugin_problem,
     )
     if model is None:
         return replace(bare, prompt_problem=model_problem or "the model is not there")
     if model.tokenizer is not None and model.kind in _LOADED_BY_TRANSFORMERS:
-        model.tokenizer.start_check()
+        _check_loading(model.tokenizer, runs)
     rendered = survey(
         model,
         target=target,
@@ -258,17 +260,17 @@ def _with_parsers(facts: AuditFacts, model: Model, engine: ParserEngine) -> Audi
 
 def _gates(facts: AuditFacts, cells: Sequence[Cell], vocabulary: Vocabulary) -> Iterable[Gate]:
     """What the configured parser reads from every prompt, as the server asks it before a grammar may bind."""
-    if facts.configured is None or facts.configured not in names(facts.target):
-        return
+    if facts.configured is None or facts.configured not in names(facts.target) or facts.configured == "mistral":
+        return  # mistral's own grammar has room for a thought (vLLM 0.33.0, vllm/parser/mistral.py)
     for cell in cells:
         try:
             model = build(
                 facts.configured, vocabulary, cell.kwargs, request_kwargs=cell.request_kwargs, target=facts.target
             )
             model.begin(cell.prompt_ids, streaming=False)
-            ended = model.is_reasoning_end(cell.prompt_ids)
+            ended = bool(model.is_reasoning_end(cell.prompt_ids))  # the engine takes no answer (None) for a no
         except (ParserRaisedError, ParserUnsupportedError):
-            ended = None
+            continue
         tail = prompt_tail(facts, cell)
         yield Gate(cell.conversation, dict(cell.variant), cell.thinks or cell.unclear, ended, tail, cell.weight)
 
@@ -277,9 +279,8 @@ def _unknown(configured: str | None, target: Target, engine: ParserEngine) -> st
     """How to mend a parser name that the target does not register; None where it does, or none was given."""
     if configured is None or configured in engine.names():
         return None
-    problem = getattr(engine, "plugin_problem", None)
-    if problem is not None:
-        return f"the plugin registers nothing: {problem}"
+    if engine.plugin_problem is not None:
+        return f"the plugin registers nothing: {engine.plugin_problem}"
     if configured in ROWS:
         return f"vLLM {ROWS[configured].since} and later have it"
     near = near_names(configured, target)
@@ -348,6 +349,15 @@ def _others(model: Model, rendered: Survey, target: Target) -> Iterable[OtherTem
             yield OtherTemplate(
                 other.origin, Location(_template_path(model, other), _template_line(other, Thinking())), differs
             )
+
+
+def _check_loading(tokenizer: Tokenizer | CodedTokenizer, engine: ParserEngine) -> None:
+    """See what transformers builds from the folder: the running vLLM's own, else ours, in a process beside this one."""
+    answer = engine.loads(tokenizer.folder, CHECK_TEXTS) if isinstance(tokenizer, Tokenizer) else None
+    if answer is not None and "failed" not in answer and isinstance(tokenizer, Tokenizer):
+        tokenizer.take_check(answer)
+    else:
+        tokenizer.start_check()
 
 
 def _tokenizer_faults(model: Model) -> Iterable[TokenizerFault]:

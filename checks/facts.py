@@ -82,15 +82,12 @@ class SentRequest:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What the configured parser reads from one prompt: whether a grammar binds from the answer's first token.
-
-    `ended` is None where the parser has no answer, or raised.
-    """
+    """What the configured parser reads from one prompt: whether a grammar binds from the answer's first token."""
 
     conversation: str
     variant: Mapping[str, Any]
     thinks: bool
-    ended: bool | None
+    ended: bool
     tail: str
     weight: Weight
 

@@ -68,8 +68,8 @@ class GrammarNeverStarts(Rule):
         if facts.judged is None or facts.mode != "configured" or grammar_in_reasoning(facts):
             return
         sent = structured(facts)
-        hit = [g for r in sent if (g := gate_of(facts, r)) is not None and not g.thinks and g.ended is False]
-        stuck = [g for g in facts.gates if not g.thinks and g.ended is False and g.weight == "asked"]
+        hit = [g for r in sent if (g := gate_of(facts, r)) is not None and not g.thinks and not g.ended]
+        stuck = [g for g in facts.gates if not g.thinks and not g.ended and g.weight == "asked"]
         plain = [gate for gate in stuck if gate.conversation == "single_turn"]
         if sent and not hit:
             return
@@ -145,7 +145,7 @@ def _from_first_token(facts: AuditFacts, request: SentRequest) -> tuple[str, str
     if facts.mode == "none":
         name = facts.recommended or "NAME"
         return "without a reasoning parser nothing holds it back", f"add --reasoning-parser {name}"
-    if gate is not None and gate.ended is True:
+    if gate is not None and gate.ended:
         where = conversation_said(gate.conversation)
         return f"the parser reads the prompt ({where}) as ended", "use a parser that stops at turn boundaries"
     return None

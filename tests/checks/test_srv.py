@@ -166,7 +166,7 @@ def test_srv213_names_the_variable() -> None:
 
 
 def gate(
-    ended: bool | None, *, thinks: bool, variant: Mapping[str, Any] | None = None, conversation: str = "single_turn"
+    ended: bool, *, thinks: bool, variant: Mapping[str, Any] | None = None, conversation: str = "single_turn"
 ) -> Gate:
     return Gate(conversation, variant or {}, thinks, ended, "…", "asked")
 
