@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from . import build
@@ -24,6 +25,14 @@ class ParserEngine(Protocol):
     @property
     def target(self) -> Target | None:
         """The vLLM version it is; None where it can be any."""
+
+    @property
+    def name(self) -> str:
+        """How the user names it."""
+
+    @property
+    def plugin_problem(self) -> str | None:
+        """Why the parsers of a plugin are not among its names; None where there is no plugin, or they are."""
 
     def names(self) -> tuple[str, ...]:
         """The parsers it knows."""
@@ -49,6 +58,14 @@ class ParserEngine(Protocol):
     ) -> str | None:
         """What the parser's constructor raises for this tokenizer and these kwargs; None where it raises nothing."""
 
+    def loads(self, folder: Path, texts: Sequence[str]) -> Mapping[str, Any] | None:
+        """The tokenizer its transformers builds from a model's folder, on these texts; None: this process's is meant.
+
+        Returns:
+            `version` of transformers, and `error`, or `class`, `size`, `special_tokens` and `results`: for each text
+            its `ids`, and the `text` that they give back.
+        """
+
     def close(self) -> None:
         """End whatever was started."""
 
@@ -62,6 +79,8 @@ class BuiltinEngine:
 
     described: Mapping[str, str] = BUILTIN_ENGINE
     target: Target | None = None
+    name = "built-in"
+    plugin_problem: str | None = None
 
     def __init__(self, judged_as: Target) -> None:
         self.judged_as = judged_as
@@ -105,6 +124,9 @@ class BuiltinEngine:
             return str(error)
         except ParserUnsupportedError:
             return None
+        return None
+
+    def loads(self, folder: Path, texts: Sequence[str]) -> Mapping[str, Any] | None:
         return None
 
     def close(self) -> None:

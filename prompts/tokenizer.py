@@ -146,6 +146,14 @@ class Tokenizer:
         self._checks[python] = result
         return result
 
+    def take_check(self, answer: Mapping[str, Any]) -> None:
+        """Let what another Python's transformers built count in place of this one's.
+
+        Args:
+            answer: its results on CHECK_TEXTS, as `loadcheck.SCRIPT` answers.
+        """
+        self._checks[sys.executable] = self._compare(answer)
+
     def _compare(self, answer: Mapping[str, Any]) -> LoadCheck:
         loader = f"transformers {answer.get('version') or '?'}"
         if answer.get("error"):

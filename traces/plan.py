@@ -59,7 +59,7 @@ class Engines:
         self.others = tuple(others)
         versions = [engine.described.get("vllm_version", "") for engine in (first, *others)]
         self.labels = tuple(
-            version if versions.count(version) == 1 else f"{version} ({getattr(engine, 'spec', engine).text})"
+            version if versions.count(version) == 1 else f"{version} ({engine.name})"
             for version, engine in zip(versions, (first, *others), strict=True)
         )
         """What tells them apart: their versions, and how they were named where these are the same."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import InputError
@@ -17,7 +18,7 @@ from .far.supervisor import PROTOCOL
 from .plugin import Plugin
 from .process import BridgeError, FarProcess, HungError, LostError, TakenOverError
 from .spec import EngineSpec
-from .tokenizers import Tokenizers
+from .tokenizers import Tokenizers, model_files
 from .versions import target_of
 
 SECONDS = 60.0
@@ -84,6 +85,11 @@ class Bridge:
         self.close()
 
     @property
+    def name(self) -> str:
+        """How the user names it."""
+        return self.spec.text
+
+    @property
     def pid(self) -> int | None:
         """The process that everything over there comes from, as this system knows it; None while none runs."""
         return self._process.pid if self._process is not None else None
@@ -131,6 +137,13 @@ class Bridge:
         except (LostError, BridgeError, ParserUnsupportedError):
             return None
         return f"{answer['error']}: {answer['message']}" if "error" in answer else None
+
+    def loads(self, folder: Path, texts: Sequence[str]) -> Mapping[str, Any] | None:
+        """The tokenizer that the other side's transformers builds from a model's folder (see `ParserEngine`)."""
+        try:
+            return self.ask("loads", files=model_files(folder), texts=list(texts))
+        except (LostError, BridgeError):
+            return None
 
     def ask(self, op: str, *, seconds: float | None = None, **fields: Any) -> dict[str, Any]:
         """The answer to one request; `failed` in it is what went wrong over there.

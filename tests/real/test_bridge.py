@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from reasonctl.checks.audit import audit
 from reasonctl.fixtures import ROOT
 from reasonctl.parsers.assumed import AssumedVocabulary
 from reasonctl.parsers.base import Vocabulary
@@ -121,6 +123,33 @@ def test_every_parser_gives_what_its_model_gives_on_the_shipped_traces(bridge: B
                 assert isinstance(trace, Trace)
                 prepared = context.prepare(trace)
                 assert differing(bridge, prepared.vocabulary, iter([prepared.output])) == []
+
+
+def test_the_tokenizer_is_checked_with_the_transformers_of_that_vllm(bridge: Bridge, tmp_path: Path) -> None:
+    """transformers 5.19 drops every space of this folder's tokenizer; ours, 5.24 or later, does not (TPL014)."""
+    folder = tmp_path / "model"
+    shutil.copytree(ROOT / "models" / "deepseek-r1", folder)
+    for name, change in (
+        ("tokenizer_config.json", {"tokenizer_class": "LlamaTokenizerFast"}),
+        ("config.json", {"model_type": "llama"}),
+    ):
+        value = json.loads((folder / name).read_text(encoding="utf-8")) | change
+        (folder / name).write_text(json.dumps(value), encoding="utf-8")
+    assert bridge.target is not None
+    engines = (BuiltinEngine(bridge.target), bridge)
+    ours, theirs = (
+        audit(load_model(str(folder)), source="m", parser=None, target=bridge.target, engine=engine).tokenizer_faults
+        for engine in engines
+    )
+    assert ours == ()
+    assert [fault.evidence for fault in theirs] == [
+        {
+            "loader": "transformers 5.19.0",
+            "class": "LlamaTokenizer",
+            "text": "It is 4, I think. So the answer  is four.",
+            "given_back": "Itis4,Ithink.Sotheanswerisfour.",
+        }
+    ]
 
 
 def test_whatever_a_plugin_does_costs_one_result_and_leaves_no_process(tmp_path: Path) -> None:

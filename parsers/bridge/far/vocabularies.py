@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import re
 import shutil
 import tempfile
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,7 +42,26 @@ def forget(far: Far, request: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-OPS = {"tokenizer": tokenizer, "texts": texts, "forget": forget}
+def loads(far: Far, request: dict[str, Any]) -> dict[str, Any]:
+    """What transformers' AutoTokenizer makes of `files` (see `from_files`), on each of `texts`."""
+    import transformers
+
+    answer: dict[str, Any] = {"version": transformers.__version__, "error": None}
+    with unpacked(request["files"]) as folder:
+        try:
+            made = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+            answer["class"] = type(made).__name__
+            answer["size"] = len(made)
+            named = made.special_tokens_map.items()
+            answer["special_tokens"] = {key: str(value) for key, value in named if isinstance(value, str)}
+            ids = [[int(number) for number in made.encode(text, add_special_tokens=False)] for text in request["texts"]]
+            answer["results"] = [{"ids": own, "text": made.decode(own, skip_special_tokens=False)} for own in ids]
+        except Exception as error:
+            answer["error"] = " ".join(f"{type(error).__name__}: {error}".split())[:400]
+    return answer
+
+
+OPS = {"tokenizer": tokenizer, "texts": texts, "forget": forget, "loads": loads}
 
 
 def from_spec(spec: dict[str, Any]) -> Any:
@@ -90,6 +111,13 @@ def from_files(files: dict[str, str], mode: str) -> Any:
         files: base64 by path inside the model's folder.
         mode: `--tokenizer-mode`.
     """
+    with unpacked(files) as folder:
+        return _get_tokenizer()(folder, tokenizer_mode=mode, trust_remote_code=False)
+
+
+@contextlib.contextmanager
+def unpacked(files: dict[str, str]) -> Iterator[str]:
+    """A folder with these files, as long as it is needed."""
     folder = tempfile.mkdtemp(prefix="reasonctl-model-")
     try:
         for name, data in files.items():
@@ -97,7 +125,7 @@ def from_files(files: dict[str, str], mode: str) -> Any:
             os.makedirs(os.path.dirname(path), exist_ok=True)  # noqa: PTH103, PTH120
             with open(path, "wb") as file:  # noqa: PTH123
                 file.write(base64.b64decode(data))
-        return _get_tokenizer()(folder, tokenizer_mode=mode, trust_remote_code=False)
+        yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
