@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -32,10 +32,10 @@ class RawDelta(NamedTuple):
     ids: Sequence[int] = ()
 
 
-def places(ids: Sequence[int], wanted: Set[int]) -> list[int]:
+def places(ids: Sequence[int], wanted: frozenset[int]) -> list[int]:
     """Where any of these ids stands, in order."""
     found: list[int] = []
-    for token_id in wanted & set(ids):
+    for token_id in wanted.intersection(ids):
         place = -1
         for _ in range(ids.count(token_id)):
             place = ids.index(token_id, place + 1)
@@ -164,7 +164,7 @@ class Deltas(Sequence[RawDelta]):
             return self.ids[begin:end]
         return self.ids[self.ends[begin - 1] if begin else 0 : self.ends[end - 1] if end else 0]
 
-    def holding(self, wanted: Set[int]) -> list[int]:
+    def holding(self, wanted: frozenset[int]) -> list[int]:
         """The numbers of the deltas that bring any of these ids, in order."""
         found = places(self.ids, wanted)
         if self.ends is None:

@@ -34,6 +34,8 @@ class Detokenizer:
         self._backend = backend
         self._tables: dict[bool, _Table] = {}
         self._bytes = _Bytes(backend)
+        # What was decoded last and how: an output's texts are asked for one by one, and then all at once.
+        self._last: tuple[tuple[int, ...], bool, list[str], str] = ((), False, [], "")
 
     def texts(self, ids: Sequence[int], prompt_ids: Sequence[int] | None, *, skip_special_tokens: bool) -> list[str]:
         """What each id adds to the text; empty where bytes of an unfinished character are held back.
@@ -54,7 +56,9 @@ class Detokenizer:
         if not self._is_primed(prompt, skip_special_tokens):
             at = _Stream(self._backend, prompt, skip_special_tokens).fill(found, ids, 0, table)
         if self._decodes_bytes:
-            self._join_parts(found, ids, at)
+            rest = self._join_parts(found, ids, at)
+            if at == 0 and isinstance(ids, tuple):
+                self._last = (ids, skip_special_tokens, found, rest)
             return found
         while (at := _next_part(found, at)) < len(found):
             # A stream stands behind any whole token as one that is primed with that token alone.
@@ -66,6 +70,9 @@ class Detokenizer:
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool) -> str:
         """All ids at once, as the tokenizer decodes them."""
         if self._decodes_bytes:
+            known_ids, skipped, found, rest = self._last
+            if known_ids is ids and skipped == skip_special_tokens:
+                return "".join(found) + rest
             found = list(map(self._table(skip_special_tokens).__getitem__, ids))
             rest = self._join_parts(found, ids, 0)
             return "".join(found) + rest

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..parsers import ROWS, STATE_MARKERS, ParserRow
+from ..parsers.markers import holds_marker
 from ..parsers.run import ModeResult, ParserRun
 from .trace import Recorded
 
@@ -91,9 +92,7 @@ def leaked(mode: ModeResult, row: ParserRow | None) -> tuple[str, ...]:
 def foreign_markers(mode: ModeResult) -> bool:
     """A marker of any family stands in reasoning or content: whoever reads that sees it."""
     text = f"{mode.reasoning or ''}\0{mode.content or ''}"
-    return any(pair.start in text or pair.end in text for pair in STATE_MARKERS) or all(
-        part in text for part in HARMONY
-    )
+    return holds_marker(text) or all(part in text for part in HARMONY)
 
 
 def sound(modes: Iterable[ModeResult], raw: str, row: ParserRow | None, finish_reason: str | None) -> bool:
@@ -152,7 +151,8 @@ def same_stripped(one: ModeResult, other: ModeResult) -> bool:
 def conserved(mode: ModeResult, raw: str, row: ParserRow | None) -> bool:
     """Reasoning and content add up to the output, white space, markers and what the row may strip or add aside."""
     parts = (mode.reasoning or "") + (mode.content or "")
-    return _reduced(raw, row) == _reduced(parts, row)
+    ours, theirs = _without_markers(parts, row), _without_markers(raw, row)
+    return ours == theirs or "".join(ours.split()) == "".join(theirs.split())
 
 
 def has_tool_call(text: str, row: ParserRow | None) -> bool:
@@ -215,9 +215,9 @@ def _markers(row: ParserRow | None) -> tuple[str, ...]:
     return (*row.start, *row.end)
 
 
-def _reduced(text: str, row: ParserRow | None) -> str:
+def _without_markers(text: str, row: ParserRow | None) -> str:
     texts = (*_markers(row), *(row.stripped if row else ()), *(row.added if row else ()))
     # Longest first, so that no text is torn by one that it contains; white space last, since some hold white space.
     for one in sorted({one for one in texts if one.strip()}, key=len, reverse=True):
         text = text.replace(one, "")
-    return "".join(text.split())
+    return text

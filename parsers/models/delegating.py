@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 
 from ..base import Delta, ParserModel, Split, Sums
 from ..columns import Deltas
@@ -17,7 +17,7 @@ class LegacyModel(ParserModel):
     nothing is read (vllm/parser/abstract_parser.py, `parse_delta`, 0.32.0 and 0.33.0 alike).
     """
 
-    _watched: Set[int] | None = None
+    _watched: frozenset[int] | None = None
     """The ids a delta must hold for the parser to do anything but file its text as it files any text; None: no such
     thing can be said."""
 

@@ -41,7 +41,7 @@ class DelimitedModel(LegacyModel):
     def __init__(self, delimiters: Delimiters, *, turn_id: int | None = None) -> None:
         super().__init__()
         self._marks = delimiters
-        self._watched = {delimiters.start_id, delimiters.end_id}
+        self._watched = frozenset((delimiters.start_id, delimiters.end_id))
         self._turn_id = turn_id
         self._opened = False
 
@@ -63,7 +63,7 @@ class DelimitedModel(LegacyModel):
     def count_reasoning_tokens(self, ids: Sequence[int]) -> int:
         """Tokens inside blocks that these ids open themselves; a nested block counts once, a stray end is ignored."""
         count = depth = opened = 0
-        for at in places(ids, {self._marks.start_id, self._marks.end_id}):
+        for at in places(ids, frozenset((self._marks.start_id, self._marks.end_id))):
             if depth:
                 count += at - opened
             depth = depth + 1 if ids[at] == self._marks.start_id else max(0, depth - 1)
@@ -152,7 +152,7 @@ class Step3Model(LegacyModel):
     def __init__(self, end_id: int) -> None:
         super().__init__()
         self._end_id = end_id
-        self._watched = {end_id}
+        self._watched = frozenset((end_id,))
 
     def is_reasoning_end(self, ids: Sequence[int]) -> bool:
         return self._end_id in ids
@@ -186,4 +186,7 @@ def cut_at(text: str, end: str, *, after: str | None = None) -> Delta:
 
 def index_or_length(ids: Sequence[int], token_id: int, first: int = 0) -> int:
     """Where `token_id` stands in `ids` from `first` on, or how many ids there are."""
-    return ids.index(token_id, first) if token_id in ids[first:] else len(ids)
+    try:
+        return ids.index(token_id, first)
+    except ValueError:
+        return len(ids)

@@ -12,6 +12,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
+from ..markers import any_of
+
 
 class Lexeme(NamedTuple):
     """A stretch of text, the terminal it is (None: words), and the number of tokens that begin in it."""
@@ -38,9 +40,9 @@ class Lexicon:
     def any_of(self, terminals: frozenset[str]) -> re.Pattern[str]:
         """Finds a literal of one of these terminals."""
         if terminals not in self._holding:
-            texts = [text for text, terminal in self._terminals.items() if terminal in terminals]
-            texts.sort(key=len, reverse=True)
-            self._holding[terminals] = re.compile("|".join(map(re.escape, texts)) if texts else r"(?!)")
+            self._holding[terminals] = any_of(
+                text for text, terminal in self._terminals.items() if terminal in terminals
+            )
         return self._holding[terminals]
 
     def stops_inside(self, text: str) -> bool:

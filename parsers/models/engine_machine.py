@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from ..base import Vocabulary
@@ -99,13 +100,19 @@ class Machine:
 
     def notable(self, deltas: Deltas) -> list[int]:
         """The numbers of the deltas that bring a marker of reasoning or content, by id or in their text; in order."""
-        found = set(deltas.holding(self._scanner.ids))
-        anything = self._lexer.lexicon.any_of(self._stirring(State.REASONING) | self._stirring(State.CONTENT))
-        match = anything.search(deltas.text)
+        known = deltas.holding(self._scanner.ids)
+        literals = self._lexer.lexicon.any_of(self._stirring(State.REASONING) | self._stirring(State.CONTENT))
+        # A literal may begin inside another.
+        spans: list[tuple[int, int]] = []
+        match = literals.search(deltas.text)
         while match is not None:
-            found.update(range(deltas.at_character(match.start()), deltas.at_character(match.end() - 1) + 1))
-            match = anything.search(deltas.text, match.start() + 1)
-        return sorted(found)
+            spans.append(match.span())
+            match = literals.search(deltas.text, match.start() + 1)
+        own = [match for number in known if (match := literals.search(deltas.texts[number])) is not None]
+        if [deltas.text[begin:end] for begin, end in spans] == [match[0] for match in own]:
+            return known  # every literal is the text of one of these
+        ranges = (range(deltas.at_character(begin), deltas.at_character(end - 1) + 1) for begin, end in spans)
+        return sorted({*known, *chain.from_iterable(ranges)})
 
     def finish(self) -> None:
         """Nothing comes after: decide what was held back."""
