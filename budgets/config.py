@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from ..checks.finding import Location
 from ..errors import InputError
-from ..serve.command import ServeCommand
+from ..serve.command import OtherServer, ServeCommand
 from ..serve.commandline import FORMS
 from ..serve.read import servers_in
 from .curl import read_curl
@@ -156,9 +156,10 @@ def _documents(text: str, path: str, language: str, *, wanted: str) -> list[Node
 def _serve(text: str, path: str) -> Config:
     found = servers_in(text, path=path)
     commands = [server for server in found if isinstance(server, ServeCommand)]
-    if not commands and found:
+    foreign = [server for server in found if isinstance(server, OtherServer)]
+    if not commands and foreign:
         raise refuse(
-            f"a {found[0].engine} server", found[0].location, mend="budgets of other engines are not evaluated"
+            f"a {foreign[0].engine} server", foreign[0].location, mend="budgets of other engines are not evaluated"
         )
     if not commands:
         raise InputError("no serve command in it", source=named(path), mend=f"give {FORMS}")

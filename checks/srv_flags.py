@@ -9,7 +9,7 @@ from .. import versions
 from ..parsers import ROWS, near_names
 from ..serve.command import Flag, ServeCommand
 from .facts import AuditFacts
-from .finding import Finding
+from .finding import Finding, Location
 from .rule import Rule, register
 
 _ARGUMENTS = "vLLM vllm/engine/arg_utils.py and entrypoints/**/cli_args.py of every release from 0.7 to 0.33"
@@ -269,7 +269,7 @@ class DefaultKwargUnread(Rule):
             )
 
 
-def _default_kwarg_at(facts: AuditFacts, key: str) -> object:
+def _default_kwarg_at(facts: AuditFacts, key: str) -> Location | None:
     command = facts.server.command if facts.server is not None else None
     if command is None:
         return facts.server.location if facts.server is not None else None

@@ -73,7 +73,7 @@ class GrammarNeverStarts(Rule):
         plain = [gate for gate in stuck if gate.conversation == "single_turn"]
         if sent and not hit:
             return
-        shown = (hit or plain or [None])[0]
+        shown = next(iter((*hit, *plain)), None)
         if shown is None or not facts.thinks:
             return
         requests = [r for r in sent if gate_of(facts, r) in hit]

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from ..budgets.document import Locate
 from .command import Server
+from .shell_values import behind
 from .words import Word, split_words
 from .wrappers import Variable
 
@@ -134,7 +135,7 @@ def dockerfile_servers(text: str, place: Locate, name: str) -> list[Server]:
             image, image_at = value.split()[0], here
             env, parts = {}, {}
         elif word in ("ENV", "ARG"):
-            pieces = split_words(value, lambda offset, start=start: place(start + offset))
+            pieces = split_words(value, behind(place, start))
             if word == "ENV" and pieces and "=" not in pieces[0].text and len(pieces) > 1:
                 env[pieces[0].text] = Variable(pieces[1].text, here)
             for piece in pieces:
@@ -156,7 +157,7 @@ def dockerfile_servers(text: str, place: Locate, name: str) -> list[Server]:
                     position += len(item)
                 parts[word] = tuple(words)
             else:
-                parts[word] = tuple(split_words(value, lambda offset, start=start: place(start + offset)))
+                parts[word] = tuple(split_words(value, behind(place, start)))
     return servers_of(
         Container(
             name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..budgets.document import Node
@@ -260,7 +260,12 @@ def _kubeai_model(manifest: Node, cluster: Cluster) -> list[Server]:
     )
 
 
-_READERS = {
+def _nothing(manifest: Node, cluster: Cluster) -> list[Server]:
+    """What holds no containers, whatever it holds else."""
+    return []
+
+
+_READERS: Mapping[str, Callable[[Node, Cluster], list[Server]]] = {
     "LLMInferenceService": _llm_inference_service,
     "LLMInferenceServiceConfig": _llm_inference_service,
     "InferenceService": _inference_service,
@@ -268,8 +273,8 @@ _READERS = {
     "ClusterServingRuntime": _serving_runtime,
     "VLLMRuntime": _vllm_runtime,
     "Model": _kubeai_model,
-    "ConfigMap": lambda manifest, cluster: [],
-    "Secret": lambda manifest, cluster: [],
+    "ConfigMap": _nothing,
+    "Secret": _nothing,
 }
 
 

@@ -106,7 +106,7 @@ def read_folder(folder: str) -> tuple[list[Server], list[Unread]]:
             if _LOOKS.search(text):
                 servers += servers_in(text, path=str(path), beside=folder)
         except InputError as error:
-            unread.append(Unread(Location(str(path), error.line, error.column), error.message))
+            unread.append(Unread(Location(str(path), error.line or 1, error.column or 1), error.message))
     return servers, unread
 
 
@@ -157,8 +157,8 @@ def _with_config(server: Server, folder: Path | None) -> Server:
     found = next((place for place in places if is_file(place)), None)
     if found is None:
         return replace(server, config_missing=flag.value or "")
-    (document, *_) = _documents(read_text(found, shown=str(found)), str(found)) or [None]
-    return server.with_words_before(keyed_flags(document)) if document is not None else server
+    documents = _documents(read_text(found, shown=str(found)), str(found))
+    return server.with_words_before(keyed_flags(documents[0])) if documents else server
 
 
 def _found(text: str, path: str, folder: Path | None, beside: str | None) -> list[Server]:

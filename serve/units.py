@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..budgets.document import Locate
 from .command import Server
 from .compose import env_file
 from .container import Container, servers_of
+from .shell import words_servers
+from .shell_values import behind
 from .words import Word, split_words
 from .wrappers import Variable
 
@@ -29,7 +31,7 @@ def unit_servers(text: str, locate: Locate, *, name: str, folder: Path | None) -
     keys = list(_keys(text))
     for key, value, start in keys:
         if key == "Environment":
-            for word in split_words(value, lambda offset, start=start: locate(start + offset)):
+            for word in split_words(value, behind(locate, start)):
                 variable, given, setting = word.text.partition("=")
                 if given:
                     env[variable] = Variable(setting, word.location)
@@ -70,15 +72,13 @@ def _keys(text: str) -> Iterator[tuple[str, str, int]]:
 
 def _words(text: str, start: int, locate: Locate, env: dict[str, Variable]) -> tuple[Word, ...]:
     """The words of a command, `$NAME` and `${NAME}` replaced as systemd does; `%i` and its kin stay unknown."""
-    from .shell import words_servers
-
     caught: list[Word] = []
 
-    def take(words: object, _: object) -> list[Server]:
-        caught.extend(words)  # type: ignore[call-overload]
+    def take(words: Sequence[Word], _: Mapping[str, str]) -> list[Server]:
+        caught.extend(words)
         return []
 
-    words = split_words(text, lambda offset: locate(start + offset))
+    words = split_words(text, behind(locate, start))
     words_servers(words, take, {name: variable.value for name, variable in env.items() if variable.value is not None})
     return tuple(
         Word(word.text, word.offsets, word.locate, dynamic=word.dynamic or bool(_SPECIFIER.search(word.text)))
