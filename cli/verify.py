@@ -19,9 +19,9 @@ from .options import CheckOptions, checking
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..budgets.counting import Rule
     from ..checks.report import Report
     from ..engine.cases import Case
-    from ..engine.counting import Rule
     from ..engine.endpoint import Endpoint
     from ..engine.kinds import Server
     from ..engine.server import Launch, VllmServer
@@ -301,7 +301,7 @@ def _judged(
 
 def _markers(parser: str | None, encode: Callable[[str], list[int]] | None, at: Endpoint, name: str) -> Any:
     """The markers of a model that is not a lab's: the parser's, as the model's own tokenizer cuts them."""
-    from ..engine.counting import Markers
+    from ..budgets.counting import Markers
     from ..parsers import ROWS
 
     row = ROWS.get(parser or "qwen3")

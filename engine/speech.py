@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from .counting import Markers, Rule, counter, rfind
+from ..budgets.counting import Markers, Rule, counter, rfind
 from .lab_families import LabFamily
 from .lab_tokens import build_tokenizer, vocabulary
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
 
+from ..budgets.counting import Markers, Rule, counter, rfind
 from ..parsers import ROWS, Target, Vocabulary
 from ..parsers.run import Output, run_parser
 from ..traces.chunks import ChunkAssembler
@@ -15,7 +16,6 @@ from ..traces.response import Origin
 from ..traces.sse import DONE, sse_values
 from ..traces.trace import BrokenLine, Trace
 from .cases import Case
-from .counting import Markers, Rule, counter, rfind
 from .endpoint import CHAT, BrokenOffError, Endpoint, EndpointError, RefusedError, ServerFailedError
 from .kinds import with_ids
 from .speech import Blocks, Speaker, blocks

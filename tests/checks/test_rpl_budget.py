@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reasonctl.budgets.counting import Markers, counter
 from reasonctl.checks.finding import Finding
 from reasonctl.checks.replayed import ReplayFacts
 from reasonctl.checks.rpl import findings
 from reasonctl.checks.rpl_granted import budget_of
-from reasonctl.engine.counting import Markers, counter
 from reasonctl.parsers import Target
 from reasonctl.parsers.assumed import AssumedVocabulary
 from reasonctl.serve.read import read_serve

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from reasonctl.engine.counting import Rule
+from reasonctl.budgets.counting import Rule
 from reasonctl.engine.lab import build_lab
 from reasonctl.engine.speech import Speaker
 from reasonctl.parsers import Target

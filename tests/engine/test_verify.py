@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from reasonctl.budgets.counting import Markers, counter
 from reasonctl.engine import cases as cases_module
 from reasonctl.engine import speech
-from reasonctl.engine.counting import Markers, counter
 from reasonctl.engine.lab_families import FAMILIES, family
 from reasonctl.engine.speech import Speaker, blocks
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reasonctl.engine.counting import Markers, counter
+from reasonctl.budgets.counting import Markers, counter
 
 from .driver import ENVIRONMENT, SCRIPT
 
