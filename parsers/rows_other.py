@@ -146,6 +146,7 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
             reads_prompt_stream=True,
             counting="none" if name == "muse_glimmer" else "header",
             architectures=architectures,
+            modelled=True,
             quirks=("cost grows with the output", "a thinking budget is refused", *quirks),
         )
         for name, since, architectures, quirks in (

@@ -145,6 +145,54 @@ _KIMI_K3 = Family(
     ),
 )  # fmt: skip
 
+_MUSE = Family(
+    start=" to=self<|message|>",
+    end="<|eom|>",
+    think_tokens=("<|message|>", "<|eom|>"),
+    turns=("<|start|>", "<|eot|>"),
+    tools=(
+        "<|start|>assistant", "<|start|>user", "<|eot|>", " to=user<|message|>", " to=skill.f<|message|>",
+        "<atem:function_calls>", "<atem:invoke", " to=commentary<|message|>", "<|message|>", " to=developer<|message|>",
+    ),
+    tool_tokens=(),
+    calls=(
+        "<|start|>assistant to=skill.f<|message|><atem:function_calls><atem:invoke name=f></atem:invoke>"
+        "</atem:function_calls><|eot|>",
+        " to=skill<|message|><atem:invoke name=f><|eom|>",
+        " to=user<|message|>four <atem:invoke x",
+        "<atem:function_calls>",
+        " to=skill<|message|>no call<|eom|>",
+    ),
+    pieces=(
+        " to", " to=", "to=", "self", "user", " to=self", " to=user", "assistant", " t", "commentary", "skill", "<|",
+        "<atem", ":invoke", ":function_calls>", "<|message|", "<|eom", "|>", "message", "<|start|>assis", "tant",
+    ),
+    outputs=(
+        " to=self<|message|>plan it<|eom|><|start|>assistant to=user<|message|>It is 4.<|eot|>",
+        " to=self<|message|>plan<|eom|><|start|>assistant to=self<|message|>more<|eom|> to=user<|message|>4\n",
+        " to=self<|message|>plan to=skill<|message|><atem:invoke name=f></atem:invoke><|eot|>",
+        " to=self<|message|>plan<|eom|><|start|>assistant to=skill.f<|message|><atem:function_calls>x<|eot|>",
+        "<|message|>plan<|eom|> to=commentary<|message|>I look.<|eom|> to=skill<|message|><atem:invoke a<|eom|>",
+        " to=user<|message|>four <atem:invoke x to=user<|message|>five<|eom|>",
+        " to=self<|message|>a <atem:invoke b<|eom|> to=user<|message|>c<|eot|>",
+        "<|start|>user<|message|>hi<|eom|><|start|>assistant to=self<|message|>p<|eom|> to=x<|message|><atem:invoke>",
+        "to=sk to=self<|message|>x<|eom|>ill<|message|><atem:invto=self<|message|>y<|eom|>oke z",
+        "to=skto=self<|message|>x<|eom|>ill<|message|><atem:invto=self<|message|>y<|eom|>oke z",
+        "<|start|>assisto=self<|message|>x<|eom|>tant \nto=self<|message|>a to=k<|message|><atem:invoke",
+        "to=seto=self<|message|>x<|eom|>lf<|message|>abc <atem:invoke<|eom|> to=k<|message|><atem:invoke q",
+        " to=user<|message|>a to=x to=y to\nto=z< t<|eom|>",
+        "xto=skill<|message|>a to\n\nb t\nc to=user\n<|eot|>to=self<|message|>xto=skill b",
+        "plain words and no header",
+    ),
+    shards=(
+        "to=", "t", "to", " to=", " to", " t", "\n", "to=self", "to=user", "to=skill", "<|message|>", "<|eom|>",
+        "<|start|>", "<|start|>assistant", "<|start|>assis", "assistant", "tant", "<|", "<", "|>", "<atem:inv", "oke",
+        "<|eot|>", "<atem:function_calls>", "self", "user", "to=self<|message|>", "to=skill<|message|>",
+        "<|start|>user", "<atem:invoke", "to=to=self<|message|>",
+        "<|start|>assistant\n", "to=commentary<|message|>", "to=developer<|message|>", "\x1c",
+    ),
+)  # fmt: skip
+
 TEXT_FAMILIES: dict[str, Family] = {
     "deepseek_r1": _LEGACY,
     "step5": _LEGACY,
@@ -178,4 +226,7 @@ TEXT_FAMILIES: dict[str, Family] = {
     "k2_horizon": _K2_HORIZON,
     "minimax_m3": _MINIMAX_M3,
     "kimi_k3": _KIMI_K3,
+    "muse": _MUSE,
+    "musespark1x": _MUSE,
+    "muse_glimmer": _MUSE,
 }

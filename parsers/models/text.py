@@ -11,6 +11,7 @@ from .text_hunyuan import HunyuanModel
 from .text_k2_horizon import K2HorizonModel
 from .text_kimi_k3 import KimiK3Model
 from .text_minimax_m3 import MinimaxM3Model
+from .text_muse import MuseGlimmerModel, MuseModel
 from .text_olmo3 import Olmo3Model
 
 
@@ -26,5 +27,8 @@ TEXT_MODELS: Mapping[str, Callable[[Vocabulary, Mapping[str, Any]], ParserModel]
     "k2_horizon": K2HorizonModel,
     "kimi_k3": KimiK3Model,
     "minimax_m3": MinimaxM3Model,
+    "muse": lambda vocabulary, kwargs: MuseModel(vocabulary),
+    "musespark1x": lambda vocabulary, kwargs: MuseModel(vocabulary),
+    "muse_glimmer": lambda vocabulary, kwargs: MuseGlimmerModel(vocabulary),
 }
 """How each is made of the tokenizer and the effective chat-template kwargs."""

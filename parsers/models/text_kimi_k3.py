@@ -138,6 +138,7 @@ class _ResponseStream:
 
     def __init__(self) -> None:
         self._opening: MarkerWatch | None = MarkerWatch(_RESPONSE)
+        self._unsent: str
         self._start_over()
 
     def feed(self, text: str) -> str | None:
@@ -146,7 +147,8 @@ class _ResponseStream:
         if ends:
             self._opening = None
             return self._reopened(text[ends[0] :]) or None
-        before, tail, waiting = self._sure_length, self._tail, self._waiting
+        # No marker completes without its last character.
+        before, tail, waiting = self._sure_length, self._tail, self._waiting if ">" in text else ""
         new = self._take(text)
         if new is not None:
             return self._shrunk(new + self._waiting, before, tail, waiting) or None
