@@ -223,7 +223,7 @@ class Context:
             notes.append(f"{self.setting.model} has no usable tokenizer: {self.model.tokenizer_problem}")
         if tokenizer is not None and not tokenizer.toy:
             if trace.output_ids is not None and _fits(tokenizer, trace):
-                return "model", tokenizer, replace(trace, lossy=False), None
+                return "model", tokenizer, replace(trace, lossy=False) if trace.lossy else trace, None
             if trace.output_ids is not None:
                 notes.append("the recorded token ids are not of this model's tokenizer; its text is used")
                 trace = _without_ids(trace)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..parsers import ROWS, paired
@@ -116,7 +116,7 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | 
     if judged and all(result.failing or result.status == "unsupported" for result in judged):
         ran = {result.parser for result in results}
         compared = tuple(work.compared(name) for name in registered if name not in ran)
-    best, why = explain((*results, *compared), replace(prepared.trace, prompt_text=prepared.prompt))
+    best, why = explain((*results, *compared), prepared.trace, prepared.prompt)
     everything = (*results, *compared)
     last = last_text(prepared.trace.request)
     state = state_of(prepared.prompt, last)
@@ -163,11 +163,13 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | 
     )
 
 
-def explain(results: Sequence[Result], trace: Trace) -> tuple[tuple[str, ...], str]:
+def explain(results: Sequence[Result], trace: Trace, prompt: str | None = None) -> tuple[tuple[str, ...], str]:
     """The parsers that explain a trace, and why: every check passes, no family's marker is left, and then whatever sets
     some of them apart (the recorded split, a split at all, the model's own parser).
+
+    `prompt` is the prompt's text, where the trace itself does not hold it.
     """
-    passed = [result for result in results if result.status == "ok" and result.parser != NO_PARSER]
+    passed = [r for r in results if r.status == "ok" and not r.call_swallowed and r.parser != NO_PARSER]
     clean = [result for result in passed if not any(foreign_markers(mode) for mode in result.modes)]
     if not clean:
         return (
@@ -185,7 +187,7 @@ def explain(results: Sequence[Result], trace: Trace) -> tuple[tuple[str, ...], s
         clean = wanted or clean
     # Of parsers that are equally good the plainest comes first: the engine's for bare <think> blocks; then those whose
     # markers the prompt or the output holds.
-    spoken = f"{trace.prompt_text or ''}{clean[0].raw}"
+    spoken = f"{trace.prompt_text or prompt or ''}{clean[0].raw}"
     return tuple(sorted((result.parser for result in clean), key=lambda name: _plainness(name, spoken))), why
 
 

@@ -34,7 +34,7 @@ def holds_half(value: Any) -> bool:
             return True
         return False
     if isinstance(value, dict):
-        return any(holds_half(key) or holds_half(one) for key, one in value.items())
+        return any(map(holds_half, value)) or any(map(holds_half, value.values()))
     return isinstance(value, (list, tuple)) and any(map(holds_half, value))
 
 

@@ -27,36 +27,26 @@ class Lexicon:
     """The literals to look for, prepared for looking. Immutable; shared by every output of the same format."""
 
     def __init__(self, literals: Sequence[tuple[str, str]]) -> None:
-        self._terminals = dict(literals)
-        lengths: dict[str, set[int]] = {}
-        for text in self._terminals:
-            lengths.setdefault(text[0], set()).add(len(text))
-        self._lengths = {first: sorted(found, reverse=True) for first, found in lengths.items()}
-        self.first = re.compile("[" + re.escape("".join(sorted(lengths))) + "]") if lengths else re.compile(r"(?!)")
+        self.terminals = dict(literals)
+        firsts = "".join(sorted({text[0] for text in self.terminals}))
+        self.first = re.compile(f"[{re.escape(firsts)}]" if firsts else r"(?!)")
+        self.any = any_of(self.terminals)
         self._holding: dict[frozenset[str], re.Pattern[str]] = {}
-        self.prefixes = frozenset(text[:end] for text in self._terminals for end in range(1, len(text)))
-        self.longest = max(map(len, self._terminals), default=0)
+        self.prefixes = frozenset(text[:end] for text in self.terminals for end in range(1, len(text)))
+        self.longest = max(map(len, self.terminals), default=0)
 
     def any_of(self, terminals: frozenset[str]) -> re.Pattern[str]:
         """Finds a literal of one of these terminals."""
         if terminals not in self._holding:
             self._holding[terminals] = any_of(
-                text for text, terminal in self._terminals.items() if terminal in terminals
+                text for text, terminal in self.terminals.items() if terminal in terminals
             )
         return self._holding[terminals]
 
-    def stops_inside(self, text: str) -> bool:
-        """Whether `text` ends in the middle of a literal, as far as can be told."""
-        tail = text[max(0, len(text) - self.longest + 1) :]
-        return any(tail[found.start() :] in self.prefixes for found in self.first.finditer(tail))
-
-    def match(self, text: str, at: int) -> tuple[str, str] | None:
-        """The longest literal that stands at `at`, as (terminal, literal)."""
-        for length in self._lengths[text[at]]:
-            terminal = self._terminals.get(text[at : at + length])
-            if terminal is not None:
-                return terminal, text[at : at + length]
-        return None
+    def undecided(self, text: str, begin: int = 0) -> int | None:
+        """Where, from `begin` on, that starts of which a literal may come when the text goes on."""
+        places = self.first.finditer(text, max(begin, len(text) - self.longest + 1))
+        return next((found.start() for found in places if text[found.start() :] in self.prefixes), None)
 
 
 @lru_cache(maxsize=64)
@@ -82,7 +72,7 @@ class Lexer:
         """Whether `text` holds no literal of these terminals, and no beginning of any literal at its end."""
         words = self.lexicon
         return words.first.search(text) is None or (
-            words.any_of(terminals).search(text) is None and not words.stops_inside(text)
+            words.any_of(terminals).search(text) is None and words.undecided(text) is None
         )
 
     def feed(self, text: str, tokens: Sequence[str] = (), count: int = 0) -> list[Lexeme]:
@@ -103,26 +93,21 @@ class Lexer:
 
     def _cut(self, *, final: bool) -> list[Lexeme]:
         text, words, found = self._held, self.lexicon, list[Lexeme]()
-        begin = at = 0
-        while candidate := words.first.search(text, at):
-            at = candidate.start()
+        begin = 0
+        while True:
+            literal = words.any.search(text, begin)
+            end = len(text) if literal is None else literal.start()
             # Also a whole literal is held while a longer one may come of it: `<invoke name=` before a quote.
-            if not final and len(text) - at < words.longest and text[at:] in words.prefixes:
-                break
-            match = words.match(text, at)
-            if match is None:
-                at += 1
-                continue
-            if at > begin:
-                found.append(self._lexeme(None, text[begin:at]))
-            found.append(self._lexeme(*match))
-            begin = at = at + len(match[1])
-        else:
-            at = len(text)
-        if at > begin:
-            found.append(self._lexeme(None, text[begin:at]))
-        self._held = text[at:]
-        return found
+            held = None if final else words.undecided(text, begin)
+            if held is not None and held <= end:
+                literal, end = None, held
+            if end > begin:
+                found.append(self._lexeme(None, text[begin:end]))
+            if literal is None:
+                self._held = text[end:]
+                return found
+            found.append(self._lexeme(words.terminals[literal[0]], literal[0]))
+            begin = literal.end()
 
     def _lexeme(self, terminal: str | None, text: str) -> Lexeme:
         self._at += len(text)
