@@ -147,6 +147,8 @@ from vllm.reasoning import ReasoningParser, ReasoningParserManager
 def misbehave(text):
     """Do what the text says; what it returns is the reasoning."""
     word = text.split("|")[1] if text.count("|") > 1 else ""
+    if word in ("hang", "sleep") and "UNRULY_STARTED" in os.environ:
+        open(os.environ["UNRULY_STARTED"], "w").close()
     if word == "hang":
         while True:
             pass
@@ -208,7 +210,10 @@ class Unruly(ReasoningParser):
     def extract_reasoning_streaming(self, before, text, delta, before_ids, ids, delta_ids):
         return None
 '''
-"""A plugin for the fake vLLM and for a real one. Its parser obeys the word between the first two bars of an output."""
+"""A plugin for the fake vLLM and for a real one. Its parser obeys the word between the first two bars of an output.
+
+Before it hangs or sleeps it opens the pipe that UNRULY_STARTED names, if that is set.
+"""
 
 
 def fake_vllm(folder: Path, *, version: str | None = "0.33.0", layout: str = "parser") -> str:

@@ -230,12 +230,18 @@ put(bridge, "|{word}|", "unruly")
 @linux
 @pytest.mark.parametrize("word", ["hang", "sleep"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_no_process_is_left_when_we_are_ended_in_the_middle(fake: str, word: str, number: signal.Signals) -> None:
+def test_no_process_is_left_when_we_are_ended_in_the_middle(
+    fake: str, word: str, number: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    monkeypatch.setenv("UNRULY_STARTED", str(started))
     script = OURS.format(root=str(Path(__file__).parents[2]), engine=fake, word=word)
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as ours:
         assert ours.stdout is not None
         pids = [int(pid) for pid in ours.stdout.readline().split()]
         assert len(pids) == 5
+        assert started.read_text(encoding="utf-8") == ""
         with ends_of(pids):
             ours.send_signal(number)
             ours.wait()
