@@ -161,6 +161,15 @@ def test_the_wrong_parser_names_those_that_pass() -> None:
     assert "deepseek_v3" not in finding.evidence["passing"]
 
 
+def test_a_parser_that_swallows_the_call_too_is_no_mend_though_it_gives_what_was_recorded() -> None:
+    text = f"I look.{CALL}"
+    recorded = {"parser": "deepseek_r1", "reasoning": text, "content": None}
+    finding = one("RPL408", make(text, OPEN, recorded=recorded))
+    assert finding.hint == "--reasoning-parser qwen3"
+    assert finding.evidence["expected"] == {"reasoning": "I look.", "content": CALL}
+    assert not {"ernie45", "step3"} & set(finding.evidence["passing"])
+
+
 def test_a_recorded_split_is_held_against_the_parser_that_served() -> None:
     recorded = {"parser": "deepseek_r1", "reasoning": "hm", "content": "4"}
     trace = make("hm</think>\n\n4", recorded=recorded)
