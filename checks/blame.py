@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .facts import AuditFacts
 from .finding import Severity
 from .probes import HISTORY_CONVERSATIONS, USER_MARKER_CONVERSATIONS, Cell
-from .trial import Candidate, Failure, Trial, cell_key
+from .trial import Candidate, Failure, Trial
 
 PRECEDENCE = ("FIT102", "FIT103", "FIT115", "FIT120", "FIT113", "FIT104", "FIT105", "FIT106", "FIT107", "FIT108")
 """Where several rules describe one defect, the first of these is the finding and the others go to `evidence.also`."""
@@ -101,7 +101,7 @@ def _rules(facts: AuditFacts, candidate: Candidate, trial: Trial) -> list[str]:
         return ["TPL006", *symptoms]
     if same_start and cell.conversation in HISTORY_CONVERSATIONS:
         return ["FIT121", *symptoms]
-    if cell_key(cell) in candidate.switched_on:
+    if cell.key in candidate.switched_on:
         return ["FIT113", *symptoms]
     return symptoms
 
@@ -130,7 +130,7 @@ def _telling(trial: Trial) -> tuple[int, int, str]:
     weights = ("asked", "effort", "unread")
     conversations = ("single_turn", "multi_turn", *USER_MARKER_CONVERSATIONS)
     order = conversations.index(cell.conversation) if cell.conversation in conversations else len(conversations)
-    return (weights.index(cell.weight) * 100 + order * 10 + len(cell.variant), order, cell_key(cell))
+    return (weights.index(cell.weight) * 100 + order * 10 + len(cell.variant), order, cell.key)
 
 
 def _by_effort(facts: AuditFacts, cell: Cell) -> bool:

@@ -9,7 +9,7 @@ from .evidence import blame_evidence, conversation_said, gets, said
 from .facts import AuditFacts
 from .finding import Finding
 from .rule import Rule, register
-from .trial import Candidate, cell_key
+from .trial import Candidate
 
 _BASIC = "vLLM 0.33.0 vllm/reasoning/basic_parsers.py"
 _ENGINE = "vLLM 0.33.0 vllm/parser/engine/parser_engine.py"
@@ -233,18 +233,18 @@ class DefaultDisagrees(BlameRule):
 
     @classmethod
     def because(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:
-        on = judged.switched_on[cell_key(blame.shown.cell)]
+        on = judged.switched_on[blame.shown.cell.key]
         return f"{judged.name} thinks nothing is to be split without {said(on)}; with it, the same output splits right"
 
     @classmethod
     def hint(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:
         other = super().hint(facts, judged, blame)
-        flag = f"--default-chat-template-kwargs '{_json(judged.switched_on[cell_key(blame.shown.cell)])}'"
+        flag = f"--default-chat-template-kwargs '{_json(judged.switched_on[blame.shown.cell.key])}'"
         return f"{flag}, or {other}" if other.startswith("use ") else flag
 
     @classmethod
     def more(cls, judged: Candidate, blame: Blame) -> dict[str, object]:
-        return {"passes_with": dict(judged.switched_on[cell_key(blame.shown.cell)])}
+        return {"passes_with": dict(judged.switched_on[blame.shown.cell.key])}
 
 
 @register

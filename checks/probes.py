@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..prompts.survey import PromptState, Survey
@@ -41,6 +42,11 @@ class Cell:
     weight: Weight
     off: bool
     unclear: bool = False
+    key: str = field(init=False, compare=False)
+    """A name for it that no other cell of the same model and server has."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", f"{self.conversation} {json.dumps(dict(self.variant), sort_keys=True)}")
 
     @property
     def thinks(self) -> bool:

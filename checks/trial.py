@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -139,11 +139,6 @@ class Candidate:
         return next((t for t in self.trials if t.cell.conversation == conversation and t.cell.variant == wanted), None)
 
 
-def cell_key(cell: Cell) -> str:
-    """A name for the cell that serves as a key."""
-    return f"{cell.conversation} {json.dumps(dict(cell.variant), sort_keys=True)}"
-
-
 class Bench:
     """Tries parsers on the cells of one model. Equal runs (prompt, output, kwargs the parser reads) are made once.
 
@@ -179,8 +174,13 @@ class Bench:
         self.engine = engine or BuiltinEngine(target)
         self._output_ids: dict[str, tuple[int, ...]] = {}
         self._outputs: dict[tuple[tuple[int, ...], str, bool], Output] = {}
+        self._starts: dict[tuple[str, str, tuple[int, ...]], Hashable] = {}
+        self._starters: dict[tuple[str, str], Callable[[Sequence[int]], Hashable]] = {}
+        self._reads: dict[tuple[frozenset[str], str], str] = {}
+        self._fed: dict[tuple[tuple[int, ...], str, bool], int] = {}
+        self._shapes: dict[tuple[Any, ...], int] = {}
         self._off_at_odds = {
-            cell_key(cell) for cell in cells if cell.conversation == "continue_final_message" and self._is_off(cell)
+            cell.key for cell in cells if cell.conversation == "continue_final_message" and self._is_off(cell)
         }
 
     def candidate(self, name: str) -> Candidate:
@@ -191,7 +191,7 @@ class Bench:
         runs: dict[tuple[Any, ...], Trial] = {}
         try:
             for cell in self.cells:
-                probe = core_probe(cell, self.thinking, continued_off=cell_key(cell) in self._off_at_odds)
+                probe = core_probe(cell, self.thinking, continued_off=cell.key in self._off_at_odds)
                 if probe is None:
                     skipped += 1
                     continue
@@ -226,7 +226,8 @@ class Bench:
         *,
         skip_special_tokens: bool = False,
     ) -> Trial:
-        key = (cell.prompt_ids, probe.text, chunkings, skip_special_tokens, self._read_by(name, cell))
+        start = self._start(name, cell)
+        key = (*start, self._alike(cell.prompt_ids, probe.text, skip_special_tokens), chunkings, skip_special_tokens)
         known = runs.get(key)
         if known is None:
             known = runs[key] = self._run(name, cell, probe, chunkings, skip_special_tokens)
@@ -296,7 +297,7 @@ class Bench:
             turned = replace(cell, kwargs={**cell.kwargs, **on}, request_kwargs={**cell.request_kwargs, **on})
             again = self._run(candidate.name, turned, trial.probe, CORE_CHUNKINGS, False)
             if again.passed:
-                healed[cell_key(cell)] = on
+                healed[cell.key] = on
         return healed
 
     def _is_off(self, cell: Cell) -> bool:
@@ -309,15 +310,39 @@ class Bench:
             for other in self.cells
         )
 
+    def _start(self, name: str, cell: Cell) -> tuple[Hashable, str]:
+        """What decides what this parser does with an output in this cell: equal ones give equal runs."""
+        reads = self._read_by(name, cell)
+        key = name, reads, cell.prompt_ids
+        if key not in self._starts:
+            if (name, reads) not in self._starters:
+                starter = self.engine.starter(name, self.vocabulary, cell.kwargs, cell.request_kwargs)
+                self._starters[name, reads] = starter
+            self._starts[key] = self._starters[name, reads](cell.prompt_ids)
+        return self._starts[key], reads
+
+    def _alike(self, prompt_ids: tuple[int, ...], text: str, skip: bool) -> int:
+        """A number for what a server would feed a parser of this output behind this prompt; equal feeds have one."""
+        key = prompt_ids, text, skip
+        if key not in self._fed:
+            output = self._output(*key)
+            pieces = [output.pieces(leave_out) for leave_out in (True, False)]
+            shape = tuple((tuple(each.texts), tuple(each.ids), tuple(each.cuts.items())) for each in pieces)
+            self._fed[key] = self._shapes.setdefault(shape, len(self._shapes))
+        return self._fed[key]
+
     def _read_by(self, name: str, cell: Cell) -> str:
-        """The kwargs that decide what this parser does; equal ones give equal runs."""
+        """The kwargs that this parser reads."""
         known = known_row(name)
         if known is None:  # what a plugin reads is not known
             return json.dumps([dict(cell.kwargs), dict(cell.request_kwargs)], sort_keys=True, default=repr)
-        reads = {kwarg.name for kwarg in known.kwargs}
-        ours = {key: value for key, value in cell.kwargs.items() if key in reads}
-        own = {key: value for key, value in cell.request_kwargs.items() if key in reads}
-        return json.dumps([ours, own], sort_keys=True, default=repr)
+        reads = frozenset(kwarg.name for kwarg in known.kwargs)
+        key = reads, cell.key
+        if key not in self._reads:
+            ours = {name: value for name, value in cell.kwargs.items() if name in reads}
+            own = {name: value for name, value in cell.request_kwargs.items() if name in reads}
+            self._reads[key] = json.dumps([ours, own], sort_keys=True, default=repr)
+        return self._reads[key]
 
     def _output(self, prompt_ids: tuple[int, ...], text: str, skip: bool) -> Output:
         key = (prompt_ids, text, skip)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -101,6 +101,14 @@ class ParserModel(ABC):
     @abstractmethod
     def begin(self, prompt_ids: Sequence[int] | None, *, streaming: bool) -> None:
         """Hand over the prompt's token ids before `split` or the first `feed`. None where it is unknown."""
+
+    @property
+    def start_state(self) -> Hashable:
+        """All that `begin` took from the prompt: models built alike with equal ones do the same from there on.
+
+        None where that cannot be said in a few words.
+        """
+        return None
 
     @abstractmethod
     def split(self, text: str, ids: Sequence[int]) -> Split:

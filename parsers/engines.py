@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,6 +49,18 @@ class ParserEngine(Protocol):
         request_kwargs: Mapping[str, Any] | None = None,
     ) -> ParserRun:
         """Put an output to a parser (see `run_parser`). A crash or a hang is told by `ParserRun.lost`, never raised."""
+
+    def starter(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        kwargs: Mapping[str, Any] | None,
+        request_kwargs: Mapping[str, Any] | None = None,
+    ) -> Callable[[Sequence[int]], Hashable]:
+        """From a prompt's ids to what they make of the parser: with equal ones, the same output has the same result.
+
+        The prompt itself where nothing less can be said.
+        """
 
     def refusal(
         self,
@@ -110,6 +123,30 @@ class BuiltinEngine:
             request_kwargs=request_kwargs,
             target=self.judged_as,
         )
+
+    def starter(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        kwargs: Mapping[str, Any] | None,
+        request_kwargs: Mapping[str, Any] | None = None,
+    ) -> Callable[[Sequence[int]], Hashable]:
+        try:
+            built = build(name, vocabulary, kwargs, request_kwargs=request_kwargs, target=self.judged_as)
+        except (ParserRaisedError, ParserUnsupportedError):
+            return tuple
+
+        def start(prompt_ids: Sequence[int]) -> Hashable:
+            full, streamed = copy(built), copy(built)
+            try:
+                full.begin(prompt_ids, streaming=False)
+                streamed.begin(prompt_ids, streaming=True)
+            except ParserRaisedError:
+                return tuple(prompt_ids)
+            states = full.start_state, streamed.start_state
+            return tuple(prompt_ids) if None in states else states
+
+        return start
 
     def refusal(
         self,

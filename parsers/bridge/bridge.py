@@ -123,6 +123,16 @@ class Bridge:
         self._hung[name] = 0
         return found
 
+    def starter(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        kwargs: Mapping[str, Any] | None,
+        request_kwargs: Mapping[str, Any] | None = None,
+    ) -> Callable[[Sequence[int]], tuple[int, ...]]:
+        """The prompt itself: what another process makes of it is not asked."""
+        return tuple
+
     def refusal(
         self,
         name: str,

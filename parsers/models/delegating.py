@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from ..base import Delta, ParserModel, Split, Sums
 from ..columns import Deltas
@@ -26,6 +26,10 @@ class LegacyModel(ParserModel):
 
     def begin(self, prompt_ids: Sequence[int] | None, *, streaming: bool) -> None:
         self._ended = streaming and prompt_ids is not None and bool(self.is_reasoning_end(prompt_ids))
+
+    @property
+    def start_state(self) -> Hashable:
+        return (self._ended,)
 
     def feed(self, text: str, ids: Sequence[int], *, finished: bool = False) -> Delta | None:
         if self._ended:

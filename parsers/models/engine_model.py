@@ -7,7 +7,7 @@ Models vLLM's `ParserEngine` (vllm/parser/engine/parser_engine.py), its adapter 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from ..base import Delta, ParserModel, Split, Sums, Vocabulary
 from ..columns import Deltas
@@ -74,6 +74,10 @@ class EngineModel(ParserModel):
             self._passes_through = True
         elif streaming:
             self._first_state = self._state_left_by(prompt_ids)
+
+    @property
+    def start_state(self) -> Hashable:
+        return self._first_state, self._passes_through
 
     def split(self, text: str, ids: Sequence[int]) -> Split:
         reasoning, content = self._split(text)

@@ -10,8 +10,9 @@ def partial_suffix(text: str, *markers: str) -> int:
     """How many characters at the end of `text` begin one of the markers without completing it."""
     longest = max(map(len, markers)) - 1
     window = text[-longest:] if longest else ""
-    for at in range(len(window)):
-        tail = window[at:]
-        if any(len(tail) < len(marker) and marker.startswith(tail) for marker in markers):
-            return len(tail)
+    size = len(window)
+    for at, first in enumerate(window):
+        for marker in markers:
+            if marker[0] == first and size - at < len(marker) and marker.startswith(window[at:]):
+                return size - at
     return 0

@@ -12,10 +12,12 @@ def stands_at(ids: Sequence[int], at: int, run: Sequence[int]) -> bool:
 
 def last_of(ids: Sequence[int], *runs: Sequence[int]) -> int | None:
     """Which of the runs starts last in `ids`, as its place among the arguments; None where none is there."""
+    firsts = {run[0] for run in runs if run}
     for at in range(len(ids) - 1, -1, -1):
-        for number, run in enumerate(runs):
-            if stands_at(ids, at, run):
-                return number
+        if ids[at] in firsts:
+            for number, run in enumerate(runs):
+                if stands_at(ids, at, run):
+                    return number
     return None
 
 
