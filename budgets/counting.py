@@ -48,11 +48,37 @@ def counter(rule: Rule, markers: Markers, budget: int | None, prompt: Sequence[i
 
 def rfind(tokens: Sequence[int], wanted: Sequence[int], begin: int = 0) -> int:
     """The last place at or behind `begin` where a sequence stands, -1 where it does not."""
-    size = len(wanted)
+    size, first = len(wanted), wanted[0] if wanted else None
     for at in range(len(tokens) - size, begin - 1, -1):
-        if size and tuple(tokens[at : at + size]) == tuple(wanted):
+        if tokens[at] == first and tuple(tokens[at : at + size]) == tuple(wanted):
             return at
     return -1
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One token of an output, and whether the server forced it."""
+
+    token: int
+    forced: bool
+
+
+def play(follow: Counter, said: Sequence[int], most: int) -> list[Written]:
+    """What comes out where the model says these tokens one after the other, those that are forced in between.
+
+    Args:
+        follow: the request's counter.
+        said: the model's own tokens; the output ends behind the last of them.
+        most: the output is cut at this many tokens, as by max_tokens.
+    """
+    output: list[int] = []
+    found: list[Written] = []
+    rest = list(reversed(said))
+    while rest and len(found) < most:
+        token = follow.forced(output)
+        found.append(Written(rest.pop() if token is None else token, token is not None))
+        output.append(found[-1].token)
+    return found
 
 
 class _Free:

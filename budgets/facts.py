@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..checks.finding import Location
 from ..parsers.target import Target
@@ -15,7 +15,11 @@ from .document import Duplicate, Node, duplicates, refuse, strict
 from .request import BUDGET_KEY, FIELD, Broken, Endpoint, Request, pydantic_int
 from .resolve import Resolution, ServerBudget, resolve, table
 from .standing import Standing, standing, takes_thinking
+from .strings import Missing, Runner, Strings, counting_rule, runner_of, strings_of
 from .template import TemplateFacts
+
+if TYPE_CHECKING:
+    from .context import ModelContext
 
 DEFAULT_LIMITS = (4096, 16384, 32768)
 """Completion limits looked at where neither the call nor the serve command names one."""
@@ -86,6 +90,13 @@ class RequestFacts:
     refused: str | None = None
     plain_prompt: bool = True
     broken_thinking: Broken | None = None
+    tools: bool = False
+
+    @property
+    def grants(self) -> BudgetValue | None:
+        """Its budget, where the server holds the thinking to it."""
+        value = self.value
+        return value if value is not None and self.standing == "granted" and (value.tokens or 0) >= 0 else None
 
 
 @dataclass(frozen=True)
@@ -93,9 +104,10 @@ class BudgetFacts:
     """A configuration under one dialect.
 
     `written` is the server's default as it is written (for the report), `values` are the budgets that are judged.
-    `map_keys` are the keys of a map with their places. `limits` are the completion limits looked at, in tokens, and
-    `limits_from` says who named them. `rows` is the table; it is empty where the server would not start, and `refused`
-    says why.
+    `strings` are what the server counts between, None where nobody can tell; `runner` its model runner, None where
+    either may run. `context` is the model. `map_keys` are the keys of a map with their places. `limits` are the
+    completion limits looked at, in tokens, and `limits_from` says who named them. `rows` is the table; it is empty
+    where the server would not start, and `refused` says why.
     """
 
     target: Target
@@ -118,6 +130,17 @@ class BudgetFacts:
     answer_reserve: int = 256
     template: TemplateFacts | None = None
     refused: str | None = None
+    strings: Strings | None = None
+    runner: Runner | None = None
+    context: ModelContext | None = None
+
+    @property
+    def granted(self) -> tuple[BudgetValue, ...]:
+        """Every budget that some thinking is held to: the server's own and those of requests."""
+        own = [value for value in self.values if value.request is None and (value.tokens or 0) >= 0]
+        own = [value for value in own if value.tokens is not None] if self.server_budget_counts else []
+        asked = [request.grants for request in self.requests]
+        return (*(own if self.refused is None else ()), *(value for value in asked if value is not None))
 
     @property
     def server_budget_counts(self) -> bool:
@@ -167,6 +190,7 @@ def gather(
     answer_reserve: int = 256,
     template: TemplateFacts | None = None,
     inherited: Mapping[str, Any] | None = None,
+    context: ModelContext | None = None,
 ) -> BudgetFacts:
     """Everything the rules look at.
 
@@ -181,6 +205,7 @@ def gather(
         answer_reserve: tokens an answer needs (BUD307).
         template: what the model's template makes of each effort.
         inherited: the model's own `generation_config.json`, read where a serve command sets no budget itself.
+        context: the model's prompts, as a counter sees them.
     """
     config = _with_inherited(config, inherited, dialect)
     command = config.command
@@ -190,6 +215,10 @@ def gather(
     refused = _refusal(config.budget, values) if dialect == "slimserve" else None
     starts = refused is None
     all_documents = (*config.documents, *documents)
+    strings = strings_of(command, target) if command is not None else None
+    runner = runner_of(command, target, context.architectures if context is not None else ())
+    if context is not None and isinstance(strings, Strings):
+        context = context.counted(strings, counting_rule(target, runner or "v2"))
     facts = BudgetFacts(
         target=target,
         dialect=dialect,
@@ -209,6 +238,9 @@ def gather(
         answer_reserve=answer_reserve,
         template=template,
         refused=refused,
+        strings=None if isinstance(strings, Missing) else strings,
+        runner=runner,
+        context=context,
     )
     rows: list[Granted] = []
     if starts:
@@ -347,7 +379,9 @@ def _request_facts(
     if broken is not None:
         verdict, refused = "refused", broken.text
     elif asked is not None:
-        verdict, refused = standing(request, asked.tokens, command=facts.command, target=facts.target)
+        verdict, refused = standing(
+            request, asked.tokens, command=facts.command, target=facts.target, runner=facts.runner
+        )
     rows: list[Granted] = []
     if starts and verdict != "refused" and (efforts is None or request.effort in efforts):
         tokens = asked.tokens if asked is not None and verdict == "granted" else None
@@ -370,6 +404,7 @@ def _request_facts(
         refused=refused,
         plain_prompt=request.plain_prompt,
         broken_thinking=broken,
+        tools=request.tools,
     )
 
 

@@ -152,6 +152,12 @@ class Request:
         return self.endpoint in ("chat", "messages") and all(value in (None, {}) for value in given)
 
     @property
+    def tools(self) -> bool:
+        """Whether the model may call tools in it."""
+        tools, choice = self.body.get("tools"), self.body.get("tool_choice")
+        return tools is not None and bool(tools.value.items) and (choice is None or choice.value.scalar != "none")
+
+    @property
     def beam_search(self) -> bool:
         entry = self.body.get("use_beam_search")
         return entry is not None and entry.value.scalar is True

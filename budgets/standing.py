@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from ..checks.finding import Location
+from .. import versions
 from ..parsers.target import Target
 from ..serve.command import ServeCommand
-from .request import MESSAGES_LEAST, Request
-from .versions import ENDPOINT_SINCE, NO_STRINGS, STRINGS_FROM_PARSER, V2_REFUSES
+from .request import MESSAGES_LEAST, Endpoint, Request
+from .strings import Missing, Runner, strings_of
 
 Standing = Literal["granted", "refused", "ignored"]
-CONFIG, PARSER, STRUCTURED = "reasoning-config", "reasoning-parser", "structured-outputs-config"
-
-
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """Why a serve command has no start and end strings to count between, and what would give it some.
-
-    `parser` is the parser that yields none, `location` the flag to look at (the command where there is none).
-    """
-
-    text: str
-    mend: str
-    location: Location
-    parser: str | None = None
 
 
 def standing(
-    request: Request, tokens: int | None, *, command: ServeCommand | None, target: Target
+    request: Request,
+    tokens: int | None,
+    *,
+    command: ServeCommand | None,
+    target: Target,
+    runner: Runner | None = None,
 ) -> tuple[Standing, str | None]:
     """What becomes of a request that carries a budget, and why where it is refused.
 
@@ -38,10 +28,11 @@ def standing(
         tokens: its budget, None where the server takes it for no budget at all.
         command: the serve command, where it is known.
         target: the server.
+        runner: its model runner, where it is known; by default the one the command forces.
     """
     if request.endpoint == "responses" or request.beam_search:
         return "ignored", None
-    if target.product == "vllm" and target.version < ENDPOINT_SINCE[request.endpoint].version:
+    if not reads_budget(request.endpoint, target):
         return "ignored", None
     if tokens is None:
         return "refused", "the budget is no integer, or below -1"
@@ -52,7 +43,7 @@ def standing(
             return "refused", "budget_tokens must be less than max_tokens"
     if tokens < 0 or target.product != "vllm" or command is None:  # -1 is no budget to the engine
         return "granted", None
-    if command.runner == "v2" and V2_REFUSES[0] <= target.version < V2_REFUSES[1]:
+    if runner_refuses(runner or command.runner, target):
         return "refused", "the V2 model runner of this version takes no budget"
     missing = missing_strings(command, target)
     return ("granted", None) if missing is None else ("refused", missing.text)
@@ -60,38 +51,22 @@ def standing(
 
 def takes_thinking(target: Target) -> bool:
     """Whether this server's /v1/messages looks at `thinking` at all."""
-    return target.product != "vllm" or target.version >= ENDPOINT_SINCE["messages"].version
+    return reads_budget("messages", target)
 
 
 def missing_strings(command: ServeCommand, target: Target) -> Missing | None:
-    """Why the engine refuses every budgeted request; None where it takes them, or where nobody can tell from here.
+    """Why the engine refuses every budgeted request; None where it takes them, or where nobody can tell from here."""
+    if command.product != "vllm":
+        return None
+    found = strings_of(command, target)
+    return found if isinstance(found, Missing) else None
 
-    Sources: vllm/v1/engine/input_processor.py, config/reasoning.py (`initialize_token_ids`), engine/arg_utils.py
-    (`_set_default_reasoning_config_args`), 0.32.0 and 0.33.0.
-    """
-    if command.product != "vllm" or command.hidden(PARSER) or command.hidden(CONFIG):
-        return None
-    given: dict[str, Any] = command.json(CONFIG, twice=True) or {}
-    if given.get("reasoning_start_str") and given.get("reasoning_end_str"):
-        return None
-    if target.version < STRINGS_FROM_PARSER:
-        if command.known(CONFIG):
-            return None
-        return Missing("no --reasoning-config is given", "add --reasoning-config '{}'", command.location)
-    parser = command.reasoning_parser or given.get("reasoning_parser") or None
-    if parser is None:
-        if not command.hidden(STRUCTURED) and (command.json(STRUCTURED, twice=True) or {}).get("reasoning_parser"):
-            return Missing(
-                f"the parser is set in --{STRUCTURED} alone, which gives the engine none",
-                "set --reasoning-parser",
-                command.place(STRUCTURED),
-            )
-        return Missing("no --reasoning-parser is set", "set --reasoning-parser", command.location)
-    if parser in NO_STRINGS:
-        return Missing(
-            f"the parser {parser} names no start and end strings",
-            'give both: --reasoning-config \'{"reasoning_start_str": ..., "reasoning_end_str": ...}\'',
-            command.place(PARSER if command.reasoning_parser else CONFIG),
-            str(parser),
-        )
-    return None
+
+def reads_budget(endpoint: Endpoint, target: Target) -> bool:
+    """Whether requests of this endpoint carry a budget in this release."""
+    return target.product != "vllm" or versions.holds("fact", f"budget-{endpoint}", target.version)
+
+
+def runner_refuses(runner: Runner | None, target: Target) -> bool:
+    """Whether this runner of this release turns every budgeted request down."""
+    return runner == "v2" and target.product == "vllm" and versions.fact("v2-refuses-budget", target.version)

@@ -8,8 +8,10 @@ from dataclasses import replace
 from ..budgets.document import strict
 from ..budgets.facts import BudgetFacts
 from .bud_ceiling import AnswerStarved, BudgetReachesCeiling, NotMonotone, Unlimited, ZeroBudget
+from .bud_count import BudgetNeverFires, CutInsideToolCall, PerBlock, UserMarkerSpendsBudget
 from .bud_engine import BudgetRefused, PromptTokensCharged
 from .bud_model import EffortNotInTemplate, FallbackDisagrees, MarkerNotSingleToken
+from .bud_phrase import EndPhraseOrder, SpeculativeDecoding
 from .bud_server import (
     EndpointIgnoresBudget,
     FieldInTheWrongPlace,
@@ -33,15 +35,21 @@ RULES = (
     ServerDefaultIgnored,
     MarkerNotSingleToken,
     BudgetRefused,
+    BudgetNeverFires,
     PromptTokensCharged,
     NotMonotone,
     ZeroBudget,
     Unlimited,
     FieldInTheWrongPlace,
     EndpointIgnoresBudget,
+    EndPhraseOrder,
+    CutInsideToolCall,
     VersionCannot,
     DuplicateKey,
     NullDiffers,
+    PerBlock,
+    UserMarkerSpendsBudget,
+    SpeculativeDecoding,
 )
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from ..budgets import slimserve
 from ..budgets.dialects import LEVELS
 from ..budgets.facts import BudgetFacts, BudgetValue
-from ..budgets.versions import SLIMSERVE_SOURCE
 from .bud_values import alike
 from .finding import Confidence, Finding
 from .rule import Rule, register
@@ -89,7 +89,7 @@ class BudgetReachesCeiling(Rule):
     example = '{"thinking_token_budget": 8192, "max_tokens": 4096}'
     instead = "Raise max_tokens above the budget plus the answer, or lower the budget."
     versions = "SlimServe since pull request #13; every vLLM with budgets"
-    sources = (SLIMSERVE_SOURCE, "vllm/v1/sample/thinking_budget_state.py (0.33.0): max_tokens is not looked at")
+    sources = (slimserve.SOURCE, "vllm/v1/sample/thinking_budget_state.py (0.33.0): max_tokens is not looked at")
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
@@ -124,7 +124,7 @@ class AnswerStarved(Rule):
     example = '{"thinking_token_budget": 4000, "max_tokens": 4096}'
     instead = "Raise max_tokens, or lower the budget, until the answer has room."
     versions = "SlimServe since pull request #13; every vLLM with budgets"
-    sources = (SLIMSERVE_SOURCE,)
+    sources = (slimserve.SOURCE,)
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
@@ -153,7 +153,7 @@ class NotMonotone(Rule):
     example = '{"low": 4096, "medium": 4096, "high": 2048}'
     instead = "Let budgets grow with the effort, or be equal."
     versions = "SlimServe since pull request #13"
-    sources = (SLIMSERVE_SOURCE,)
+    sources = (slimserve.SOURCE,)
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
@@ -199,7 +199,7 @@ class ZeroBudget(Rule):
     example = '{"thinking_token_budget": 0}'
     instead = 'Switch thinking off: `"reasoning_effort": "none"` or the template\'s own switch.'
     versions = "SlimServe since pull request #13; every vLLM with budgets"
-    sources = (SLIMSERVE_SOURCE, "vllm/v1/sample/thinking_budget_state.py (0.33.0), measured")
+    sources = (slimserve.SOURCE, "vllm/v1/sample/thinking_budget_state.py (0.33.0), measured")
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
@@ -223,7 +223,8 @@ class Unlimited(Rule):
     example = '{"medium": 4096, "max": -1}'
     instead = "Nothing, where that is meant; else write a number of tokens."
     versions = "SlimServe since pull request #13; the request field of vLLM since 0.23"
-    sources = (SLIMSERVE_SOURCE, "vllm/sampling_params.py, validate_thinking_token_budget (0.33.0)")
+    sources = (slimserve.SOURCE, "vllm/sampling_params.py, validate_thinking_token_budget (0.33.0)")
+    facts = ("budget-minus-one",)
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:

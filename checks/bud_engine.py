@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from ..budgets.facts import BudgetFacts, RequestFacts
 from ..budgets.request import BUDGET_KEY
 from ..budgets.standing import missing_strings
+from ..budgets.strings import without_strings
+from ..parsers.target import Target
 from .bud_server import grouped, who
 from .finding import Finding
 from .rule import Rule, register
@@ -28,8 +30,9 @@ class BudgetRefused(Rule):
     )
     example = 'vllm serve m      # and a request with "thinking_token_budget": 256'
     instead = (
-        "Set `--reasoning-parser`. With a parser that names no strings (deepseek_v3, poolside_v1, granite, "
-        "hunyuan_a13b, minimax_m2_append_think, muse, muse_glimmer, musespark1x, openai_gptoss) give both by "
+        "Set `--reasoning-parser`. With a parser that names no strings ("
+        + ", ".join(without_strings(Target()))
+        + ") give both by "
         '`--reasoning-config \'{"reasoning_start_str": "<think>", "reasoning_end_str": "</think>"}\'`.'
     )
     versions = "every vLLM with budgets; 0.19 wants --reasoning-config even beside a parser"
@@ -38,6 +41,7 @@ class BudgetRefused(Rule):
         "vllm/config/reasoning.py, initialize_token_ids (0.33.0)",
         "vllm/engine/arg_utils.py, _set_default_reasoning_config_args (0.33.0)",
     )
+    facts = ("budget-strings-from-parser",)
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:

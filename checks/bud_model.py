@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..budgets import slimserve
 from ..budgets.dialects import FALLBACK, LEVELS
 from ..budgets.facts import BudgetFacts, BudgetValue
 from ..budgets.template import TemplateFacts
-from ..budgets.versions import SLIMSERVE_SOURCE
 from .finding import Finding, Location
 from .rule import Rule, register
 
@@ -37,7 +37,7 @@ class EffortNotInTemplate(Rule):
     example = 'Qwen3.8\'s template knows low, medium and xhigh: "high" raises, and a budget for it is never used'
     instead = "Give budgets to the levels the template knows, and send only those."
     versions = "every version"
-    sources = (SLIMSERVE_SOURCE, "QwenLM/Qwen3.8 #217 (template rejects high)")
+    sources = (slimserve.SOURCE, "QwenLM/Qwen3.8 #217 (template rejects high)")
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
@@ -121,7 +121,7 @@ class FallbackDisagrees(Rule):
     example = "Qwen3.8 renders an omitted effort as xhigh; the map cuts it off at medium's 4096 instead of xhigh's 8192"
     instead = "Let clients always send `reasoning_effort`, or make medium the template's default."
     versions = "SlimServe since pull request #13"
-    sources = (SLIMSERVE_SOURCE,)
+    sources = (slimserve.SOURCE,)
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
@@ -160,7 +160,7 @@ class MarkerNotSingleToken(Rule):
     example = "GLM-Z1's tokenizer has no token for <think>; it is three tokens"
     instead = "Set VLLM_USE_V2_MODEL_RUNNER=0, or serve with a release that matches markers of several tokens."
     versions = "SlimServe from pull request #13 up to 204d61c5. vLLM's V2 runner takes markers of several tokens"
-    sources = (SLIMSERVE_SOURCE, "vllm/v1/worker/gpu/sample/thinking_budget.py (0.33.0)")
+    sources = (slimserve.SOURCE, "vllm/v1/worker/gpu/sample/thinking_budget.py (0.33.0)")
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:

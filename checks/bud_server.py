@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from typing import TypeVar
 
+from .. import versions as releases
+from ..budgets import slimserve
 from ..budgets.facts import BudgetFacts, RequestFacts
-from ..budgets.request import BUDGET_KEY, MESSAGES_LEAST
-from ..budgets.versions import (
-    ENDPOINT_SINCE,
-    SERVER_DEFAULT_DROPPED,
-    SLIMSERVE_LATER,
-    SLIMSERVE_SOURCE,
-    V2_REFUSES,
-)
+from ..budgets.request import BUDGET_KEY, FIELD, MESSAGES_LEAST, Endpoint
+from ..budgets.standing import reads_budget, runner_refuses
 from .finding import Finding, Location
 from .rule import Rule, register
 
@@ -54,7 +50,11 @@ class ServerDefaultIgnored(Rule):
         "gateway if need be. SlimServe reads the server default; for it say `--dialect slimserve`."
     )
     versions = "every vLLM up to 0.33.0"
-    sources = (f"vllm/{SERVER_DEFAULT_DROPPED}", "vllm #55382 asks for such a map")
+    sources = (
+        *(f"vllm/{row.source}" for row in releases.rows("fact", "budget-default-dropped")),
+        "vllm #55382 asks for such a map",
+    )
+    facts = ("budget-default-dropped",)
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
@@ -145,6 +145,7 @@ class EndpointIgnoresBudget(Rule):
         "vllm/entrypoints/anthropic/protocol.py, validate_thinking_budget (0.33.0)",
         "vllm/entrypoints/openai/chat_completion/protocol.py, to_beam_search_params (0.33.0)",
     )
+    facts = ("budget-messages",)
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
@@ -230,18 +231,36 @@ class VersionCannot(Rule):
     id = "BUD322"
     slug = "version-cannot"
     severity = "error"
-    what = "The target vLLM has no budget at this endpoint yet, or its V2 model runner refuses one (0.22 to 0.27)."
+    what = (
+        "The target vLLM has no budget at this endpoint yet, or its V2 model runner, chosen by the environment or by "
+        "default for this model, refuses one (0.22 to 0.27)."
+    )
     why = (
         "Before the field exists it is one of the unknown keys vLLM accepts and ignores. On the V2 runner of "
-        "0.22 to 0.27 every budgeted request fails: thinking_token_budget is not yet supported by the V2 "
-        "model runner."
+        "0.23 to 0.27 every budgeted request fails: thinking_token_budget is not yet supported by the V2 "
+        "model runner. 0.22 does not start with VLLM_USE_V2_MODEL_RUNNER=1 beside a reasoning parser. From 0.25 on "
+        "the V2 runner is the default of every dense model, so that nobody has to have chosen it."
     )
     example = "VLLM_USE_V2_MODEL_RUNNER=1 vllm serve m --reasoning-parser qwen3      # vLLM 0.25, request with a budget"
     instead = "Upgrade, or set VLLM_USE_V2_MODEL_RUNNER=0 for the releases before 0.28."
     versions = "chat before 0.19, completions before 0.22, /v1/messages before 0.31; V2 runner 0.22 to 0.27"
     sources = (
-        *(f"{name}: vllm/{since.source}" for name, since in ENDPOINT_SINCE.items()),
+        *(
+            f"{name}: vllm/{row.source}"
+            for name in ("budget-chat", "budget-completions", "budget-messages")
+            for row in releases.rows("fact", name)
+        ),
+        "vllm/config/vllm.py, use_v2_model_runner (0.22 to 0.28)",
         "vllm #43808, #46727, #50473 (V2 runner)",
+    )
+    facts = (
+        "budget-chat",
+        "budget-completions",
+        "budget-messages",
+        "v2-refuses-budget",
+        "v2-yields-to-budget",
+        "v2-default",
+        "v2-default-dense",
     )
 
     @classmethod
@@ -258,23 +277,35 @@ class VersionCannot(Rule):
                 confidence="medium",
                 subject=first.value.subject,
                 location=first.value.location,
-                evidence={"target": str(facts.target), "endpoint": first.endpoint, "requests": len(requests)},
+                evidence={
+                    "target": str(facts.target),
+                    "endpoint": first.endpoint,
+                    "requests": len(requests),
+                    "runner": facts.runner,
+                },
             )
 
 
 def _version_problem(request: RequestFacts, facts: BudgetFacts) -> tuple[str, str] | None:
-    since = ENDPOINT_SINCE.get(request.endpoint)
-    if request.value is None or since is None or request.beam_search:
+    if request.value is None or request.endpoint == "responses" or request.beam_search:
         return None
-    version = facts.target.version
-    if version < since.version:
-        message = f"vLLM {facts.target.version_text} knows no {since.field} at this endpoint and ignores it"
-        return message, f"it is there from vLLM {since.text} on"
-    runner = facts.command.runner if facts.command is not None else None
-    if runner == "v2" and V2_REFUSES[0] <= version < V2_REFUSES[1]:
-        message = f"the V2 model runner of vLLM {facts.target.version_text} refuses every request with a budget"
+    if not reads_budget(request.endpoint, facts.target):
+        field = FIELD[request.endpoint]
+        message = f"vLLM {facts.target.version_text} knows no {field} at this endpoint and ignores it"
+        return message, f"it is there from vLLM {_since(request.endpoint)} on"
+    if facts.command is not None and runner_refuses(facts.runner, facts.target):
+        text = facts.target.version_text
+        forced = facts.command.runner == "v2"
+        which = "the V2 model runner" if forced else "the V2 model runner, this model's default,"
+        message = f"{which} of vLLM {text} refuses every request with a budget"
+        if forced and releases.fact("v2-yields-to-budget", facts.target.version):
+            message = f"vLLM {text} does not start with VLLM_USE_V2_MODEL_RUNNER=1 beside a reasoning parser"
         return message, "set VLLM_USE_V2_MODEL_RUNNER=0, or use vLLM 0.28 or later"
     return None
+
+
+def _since(endpoint: Endpoint) -> str:
+    return releases.shown(releases.rows("fact", f"budget-{endpoint}")[0].since)
 
 
 @register
@@ -292,7 +323,7 @@ class NullDiffers(Rule):
     versions = (
         "SlimServe: pull request #13 and its documentation against main of September 2026. vLLM: null is always unset"
     )
-    sources = (SLIMSERVE_SOURCE, SLIMSERVE_LATER)
+    sources = (slimserve.SOURCE, slimserve.LATER)
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:

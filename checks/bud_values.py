@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ..budgets import slimserve
 from ..budgets.dialects import EFFORTS, FALLBACK, LEVELS, near_efforts
 from ..budgets.facts import BudgetFacts, BudgetValue
-from ..budgets.versions import SLIMSERVE_SOURCE
 from .finding import Finding
 from .rule import Rule, register
 
@@ -57,7 +57,7 @@ class UnknownEffort(Rule):
     example = '{"low": 1024, "medium": 4096, "hgih": 8192}'
     instead = "Write the level as the request field spells it."
     versions = "SlimServe since pull request #13; vLLM refuses the request's effort in every modelled version"
-    sources = (SLIMSERVE_SOURCE, "vllm/renderers/params.py, ReasoningEffort (0.33.0)")
+    sources = (slimserve.SOURCE, "vllm/renderers/params.py, ReasoningEffort (0.33.0)")
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
@@ -100,7 +100,7 @@ class NoneIsNoLevel(Rule):
     example = '{"none": 0, "medium": 4096}'
     instead = "Leave the key out: a request with effort none gets no cutoff and does not think."
     versions = "SlimServe since pull request #13"
-    sources = (SLIMSERVE_SOURCE,)
+    sources = (slimserve.SOURCE,)
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
@@ -127,7 +127,7 @@ class MediumMissing(Rule):
     example = '{"low": 1024, "high": 8192}'
     instead = "Add the budget that requests without an effort shall have, under `medium`."
     versions = "SlimServe since pull request #13"
-    sources = (SLIMSERVE_SOURCE,)
+    sources = (slimserve.SOURCE,)
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
@@ -156,7 +156,7 @@ class NotAnInteger(Rule):
     example = '{"medium": 4096.0, "high": "8192"}'
     instead = "Write a whole number of tokens: 0 or more, or -1 for no cutoff."
     versions = "SlimServe since pull request #13; the request field in every vLLM that has it"
-    sources = (SLIMSERVE_SOURCE, VLLM_CHECK)
+    sources = (slimserve.SOURCE, VLLM_CHECK)
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
@@ -205,7 +205,8 @@ class BelowMinusOne(Rule):
     example = '{"medium": -2}'
     instead = "Write -1 for no cutoff."
     versions = "SlimServe since pull request #13; the request field of vLLM since 0.23"
-    sources = (SLIMSERVE_SOURCE, VLLM_CHECK)
+    sources = (slimserve.SOURCE, VLLM_CHECK)
+    facts = ("budget-minus-one",)
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:

@@ -11,7 +11,8 @@ from ..budgets.dialects import FALLBACK
 from ..budgets.json_text import read_json
 from ..budgets.request import BUDGET_KEY, Endpoint, Request, endpoint_of
 from ..budgets.resolve import ServerBudget, resolve
-from ..budgets.standing import STRUCTURED, missing_strings, standing
+from ..budgets.standing import missing_strings, standing
+from ..budgets.strings import STRUCTURED
 from ..traces.thinking import Block
 from .finding import Location
 from .replayed import ReplayFacts
