@@ -158,9 +158,10 @@ def test_a_parser_that_hangs_every_time_is_not_waited_for_for_ever(fake: str) ->
         assert put(opened, "a</think>b").full.content == "b"
 
 
-def test_only_the_one_that_answers_dies(bridge: Bridge) -> None:
+@pytest.mark.parametrize("word", ["exit", "hang"])
+def test_only_the_one_that_answers_dies(bridge: Bridge, word: str) -> None:
     runner, supervisor = told(bridge, "pids").split()
-    assert put(bridge, "|exit|", "unruly").lost is not None
+    assert put(bridge, f"|{word}|", "unruly").lost is not None
     again, same = told(bridge, "pids").split()
     assert same == supervisor
     assert again != runner
