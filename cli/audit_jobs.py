@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InputError
-from ..serve.command import OtherServer, ServeCommand, Server
 
 if TYPE_CHECKING:
     from ..prompts.model import Model
+    from ..serve.command import OtherServer, ServeCommand, Server
     from ..serve.read import Unread
 
 _MODEL_FILES = (
@@ -56,6 +56,7 @@ def find_jobs(
     Raises:
         InputError: nothing is found, or something that was named cannot be read.
     """
+    from ..serve.command import OtherServer, ServeCommand
     from ..serve.read import read_folder, read_serve
 
     servers: list[Server] = list(read_serve(serve)) if serve is not None else []
