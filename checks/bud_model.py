@@ -161,6 +161,7 @@ class MarkerNotSingleToken(Rule):
     instead = "Set VLLM_USE_V2_MODEL_RUNNER=0, or serve with a release that matches markers of several tokens."
     versions = "SlimServe from pull request #13 up to 204d61c5. vLLM's V2 runner takes markers of several tokens"
     sources = (slimserve.SOURCE, "vllm/v1/worker/gpu/sample/thinking_budget.py (0.33.0)")
+    facts = ("v2-budget", "v2-default")
 
     @classmethod
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:

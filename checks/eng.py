@@ -197,6 +197,7 @@ class FieldMissing(EngineRule):
     instead = "Let the proxy pass `reasoning` through, or have the client read the name that arrives."
     versions = "vLLM 0.16 and newer; 0.15 sent both names"
     sources = (_SERVING, "vLLM pull request 27752")
+    facts = ("response-reasoning_content", "response-reasoning")
 
     @classmethod
     def fires(cls, one: CaseFacts) -> bool:

@@ -31,6 +31,7 @@ class ParserMissing(Rule):
         "vLLM 0.33.0 vllm/parser/parser_manager.py (nothing named: no parser)",
         "vLLM docs features/reasoning_outputs",
     )
+    facts = ("parser-none",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
@@ -74,6 +75,7 @@ class ParserUnknown(Rule):
         "vLLM 0.33.0 vllm/reasoning/abs_reasoning_parsers.py get_reasoning_parser",
         "vLLM 0.33.0 vllm/reasoning/__init__.py",
     )
+    facts = ("reasoning-parser *",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
@@ -111,6 +113,7 @@ class MarkersNotInVocabulary(Rule):
         "vLLM 0.33.0 vllm/reasoning/basic_parsers.py",
         "vLLM 0.33.0 vllm/parser/parser_manager.py validate_parser_tokenizer",
     )
+    facts = ("tokenizer-checked-at-start",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:

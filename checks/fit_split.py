@@ -78,6 +78,7 @@ class ReasoningNull(BlameRule):
     instead = "Use a parser that takes an output without a start marker as reasoning (qwen3, deepseek_r1, glm45, …)."
     versions = "vLLM 0.15 to 0.33; qwen3 needed the start marker in the output up to 0.16"
     sources = ("vLLM 0.33.0 vllm/reasoning/minimax_m3_reasoning_parser.py", "vLLM issue 22507")
+    facts = ("qwen3-needs-both-markers",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
@@ -130,6 +131,7 @@ class ContentNull(BlameRule):
         "every modelled version; up to 0.32 also qwen3, glm45 and step3p5 where the off switch is not in the request"
     )
     sources = (_BASIC, _ENGINE, "vLLM issue 53284")
+    facts = ("full-reads-prompt",)
 
     @classmethod
     def message(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:
@@ -224,6 +226,7 @@ class DefaultDisagrees(BlameRule):
         "vLLM 0.33.0 vllm/reasoning/poolside_v1_reasoning_parser.py",
         "vLLM 0.33.0 vllm/reasoning/hy_v3_reasoning_parser.py",
     )
+    facts = ("deepseek_v4-on",)
 
     @classmethod
     def message(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:
@@ -271,6 +274,7 @@ class EffortSplitsTemplateAndParser(BlameRule):
         _SERVING,
         "vLLM issue 25234",
     )
+    facts = ("effort-field", "effort-sets-enable-thinking", "parser-reads-kwargs")
 
     @classmethod
     def message(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:
@@ -313,6 +317,7 @@ class HistoryEndsReasoning(BlameRule):
     )
     instead = "Use a parser that stops at turn boundaries (qwen3, glm45, …), or a template that drops earlier thinking."
     sources = (_BASIC, f"{_ENGINE} (turn_boundary_tokens, since 0.29)")
+    facts = ("turn-boundaries",)
 
     @classmethod
     def message(cls, facts: AuditFacts, judged: Candidate, blame: Blame) -> str:

@@ -234,6 +234,7 @@ class ToolCallSwallowed(Rule):
     example = "Qwen3 with deepseek_r1: '<think>I look it up.<tool_call>…' stays reasoning, tool_calls is empty"
     instead = "Use a parser that knows the model's tool marker as the end of thinking; the audit names one."
     sources = ("vLLM 0.33.0 vllm/parser/qwen3.py (implicit ends)", "vLLM 0.33.0 vllm/parser/kimi_k2.py")
+    facts = ("qwen3-implicit-tool-end",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
@@ -328,6 +329,7 @@ class ReasoningTokensZero(Rule):
     instead = "Use a parser that counts a prompt-opened block (qwen3, glm45, …), or do not rely on that field."
     versions = "vLLM 0.28 and later report reasoning_tokens"
     sources = (f"{_BASIC} count_reasoning_tokens", "vLLM 0.33.0 vllm/entrypoints/openai/chat_completion/serving.py")
+    facts = ("reasoning-tokens-in-usage",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:

@@ -56,6 +56,7 @@ class OldField(Rule):
         "vLLM 0.33.0 vllm/entrypoints/openai/chat_completion/protocol.py",
         "vLLM pull requests 27752 and 33402",
     )
+    facts = ("response-reasoning_content", "response-reasoning")
 
     @classmethod
     def check(cls, facts: ReplayFacts) -> Iterator[Finding]:

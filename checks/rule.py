@@ -31,6 +31,8 @@ class Rule:
     versions: ClassVar[str] = "every modelled vLLM version"
     sources: ClassVar[tuple[str, ...]] = ()
     """vLLM file and version, documentation page, public report."""
+    facts: ClassVar[tuple[str, ...]] = ()
+    """What it asks the version table: names of `fact` rows, else `KIND NAME`, `KIND *` for all of a kind."""
 
     @classmethod
     def finding(

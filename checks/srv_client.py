@@ -24,6 +24,7 @@ class ClientReadsOldField(Rule):
     instead = "Read `reasoning`, and fall back to the old name only for other servers."
     versions = "0.16 and later"
     sources = ("vLLM #27752, #33402 (removed in 0.16.0), #50624",)
+    facts = ("response-reasoning_content", "response-reasoning")
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:

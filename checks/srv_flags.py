@@ -35,6 +35,7 @@ class RemovedFlag(Rule):
     )
     versions = "0.7 to 0.33, by the table of flags"
     sources = (_ARGUMENTS, "vLLM 0.11.0 release notes (guided decoding became structured outputs)")
+    facts = ("flag *",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
@@ -115,6 +116,7 @@ class PluginNotLoaded(Rule):
     )
     versions = "before 0.30"
     sources = ("vLLM entrypoints/cli/serve.py run_headless; #53124", "#45241 (entry points)")
+    facts = ("headless-plugin", "plugin-entry-points")
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
@@ -198,6 +200,7 @@ class ParserOnlyInStructuredOutputsConfig(Rule):
     instead = "Name the parser with --reasoning-parser, which sets both."
     versions = "0.11 and later"
     sources = ("vLLM 0.33.0 vllm/engine/arg_utils.py (--reasoning-parser overrides it), config/reasoning.py",)
+    facts = ("structured-outputs-parser",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
@@ -317,6 +320,7 @@ class ParserPairRefused(Rule):
     )
     versions = "0.32 and later"
     sources = ("vLLM 0.33.0 vllm/parser/parser_manager.py _compose_parser",)
+    facts = ("parsers-cannot-be-combined",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:

@@ -111,6 +111,7 @@ class GrammarFromFirstToken(Rule):
     instead = "Name the reasoning parser; leave include_reasoning alone and drop the field in the client."
     versions = "0.9 and later; include_reasoning since 0.16"
     sources = (_GATE, _ENDED, "vllm#47027")
+    facts = ("include-reasoning-binds-grammar",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
@@ -165,6 +166,7 @@ class GrammarInReasoning(Rule):
     instead = "Leave it out: the grammar then waits for the end of the thought."
     versions = "0.11.1 and later"
     sources = (_GATE,)
+    facts = ("enable-in-reasoning",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
@@ -193,6 +195,7 @@ class EndpointUnconstrained(Rule):
     instead = "Try such a request with thinking on and off, or use /v1/chat/completions."
     versions = "0.10 and later"
     sources = ("vLLM 0.33.0 vllm/entrypoints/openai/responses/serving.py (reasoning_ended=None)",)
+    facts = ("responses-endpoint",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:

@@ -67,6 +67,7 @@ class HistoryDropsThinking(Rule):
     example = "Qwen3: kept in a tool loop, dropped as soon as the user says something"
     instead = "Hand reasoning back in the loop; set the template's own switch where it has one."
     sources = (_HANDED, "Hub templates as of the corpus in docs")
+    facts = ("history-handed-on",)
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
@@ -123,6 +124,7 @@ class HistoryFieldUnread(Rule):
     instead = "Send `reasoning`; use vLLM 0.22 or later, which takes both; or a template that reads `reasoning`."
     versions = "before 0.11.1; 0.16 to 0.21 for reasoning_content"
     sources = (_HANDED, "vLLM 0.33.0 entrypoints/openai/chat_completion/protocol.py _normalize_messages_before")
+    facts = ("history-handed-on", "history-in-reasoning_content")
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
