@@ -6,8 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..budgets.counting import Markers, Rule, counter, rfind
+from ..budgets.dialects import Dialect
+from ..budgets.resolve import resolve
 from .lab_families import LabFamily
 from .lab_tokens import build_tokenizer, vocabulary
+
+
+def cutoff(rule: Rule, budget: int | None, max_tokens: int) -> int | None:
+    """What a server enforces of a request's budget; None for no limit."""
+    dialect: Dialect = "slimserve" if rule == "slimserve" else "vllm"
+    return resolve(dialect, None, effort=None, request_budget=budget, max_tokens=max_tokens).cutoff
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Speaker:
 
     def say(self, prompt: Sequence[int], *, rule: Rule, budget: int | None, max_tokens: int) -> Said:
         """The output of one request, by a server's rule of counting."""
-        follow = counter(rule, self.markers, budget, prompt)
+        follow = counter(rule, self.markers, cutoff(rule, budget, max_tokens), prompt)
         output: list[int] = []
         forced = False
         while len(output) < max_tokens:

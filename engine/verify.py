@@ -18,7 +18,7 @@ from ..traces.trace import BrokenLine, Trace
 from .cases import Case
 from .endpoint import CHAT, BrokenOffError, Endpoint, EndpointError, RefusedError, ServerFailedError
 from .kinds import with_ids
-from .speech import Blocks, Speaker, blocks
+from .speech import Blocks, Speaker, blocks, cutoff
 
 _PATHS = {"chat": CHAT, "completions": "/completions", "messages": "/messages"}
 _COMPARED = (
@@ -376,7 +376,8 @@ class Verifier:
         natural, subject = self._natural, self._subject
         if natural is None or natural.output_ids is None or subject.markers is None or prompt is None:
             return None
-        follow = counter(subject.rule, subject.markers, case.budget, prompt)
+        enforced = cutoff(subject.rule, case.budget, case.max_tokens)
+        follow = counter(subject.rule, subject.markers, enforced, prompt)
         for size in range(len(natural.output_ids)):
             if follow.forced(natural.output_ids[:size]) is not None:
                 parts = blocks(prompt, natural.output_ids[:size], subject.markers, also_end=self._also_end)

@@ -196,6 +196,25 @@ def test_an_answer_filed_as_reasoning(run: Run, tmp_path: Path) -> None:
     assert found["ENG508"].startswith("budget -1: content is ''")
 
 
+def test_a_run_that_ends_without_an_answer(run: Run, tmp_path: Path) -> None:
+    def emptied(value: dict[str, Any]) -> dict[str, Any]:
+        for choice in value.get("choices") or ():
+            for key in ("message", "delta"):
+                if choice.get(key):
+                    choice[key]["content"] = None
+        return value
+
+    lab = LabServer(tmp_path / "m", "qwen3")
+    words = ("--runner", "v1", "--parser", "qwen3", "--model", str(tmp_path / "m"), "--quiet", "--format", "json")
+    with lab.serve() as server, proxy(server.url, answer=emptied) as between:
+        code, out, _ = run("verify", "--endpoint", between.url, *words, "--budget", "9")
+    lab.close()
+    report = json.loads(out)
+    assert (code, rules(report)) == (0, ["ENG505"])
+    assert report["findings"][0]["severity"] == "warning"
+    assert "finish_reason stop after 40 thinking tokens, and no content" in report["findings"][0]["message"]
+
+
 def test_usage_that_is_wrong(run: Run, tmp_path: Path) -> None:
     def miscounted(value: dict[str, Any]) -> dict[str, Any]:
         if value.get("usage"):
@@ -388,6 +407,15 @@ def test_the_rules_differ_in_what_the_prompt_costs(rule: Any, budget: int, think
     said = lab.say(prompt, rule=rule, budget=budget, max_tokens=200)
     assert blocks(prompt, said.ids, lab.markers).thinking == thinks
     assert said.forced
+
+
+@pytest.mark.parametrize(("rule", "thinks"), [("vllm-v1", 8), ("slimserve", 7)])
+def test_slimserve_leaves_a_token_for_the_end(rule: Any, thinks: int) -> None:
+    lab = Speaker(family("qwen3"), 40)
+    prompt = lab.encode("<|im_start|>assistant\n<think>\n")
+    said = lab.say(prompt, rule=rule, budget=20, max_tokens=8)
+    assert (blocks(prompt, said.ids, lab.markers).thinking, said.finish_reason) == (thinks, "length")
+    assert said.forced is (rule == "slimserve")
 
 
 def test_no_limit_is_no_counter() -> None:
