@@ -122,7 +122,7 @@ def _common(
             metavar="ENGINE",
             rich_help_panel=Group,
             help="A real vLLM runs the parsers: a Python, a virtual environment, DIR:PYTHON, cmd:COMMAND, image:REF or "
-            "pod:NAMESPACE/NAME.",
+            "pod:NAMESPACE/NAME. A result may take REASONCTL_VLLM_SECONDS (60).",
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=Group, help="Only the verdict line.")] = False,
