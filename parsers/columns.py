@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -37,9 +38,10 @@ def places(ids: Sequence[int], wanted: frozenset[int]) -> list[int]:
     found: list[int] = []
     for token_id in wanted.intersection(ids):
         place = -1
-        for _ in range(ids.count(token_id)):
-            place = ids.index(token_id, place + 1)
-            found.append(place)
+        with suppress(ValueError):
+            while True:
+                place = ids.index(token_id, place + 1)
+                found.append(place)
     return sorted(found)
 
 

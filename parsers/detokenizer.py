@@ -37,8 +37,10 @@ class Detokenizer:
         # What was decoded last and how: an output's texts are asked for one by one, and then all at once.
         self._last: tuple[tuple[int, ...], bool, list[str], str] = ((), False, [], "")
 
-    def texts(self, ids: Sequence[int], prompt_ids: Sequence[int] | None, *, skip_special_tokens: bool) -> list[str]:
-        """What each id adds to the text; empty where bytes of an unfinished character are held back.
+    def texts(
+        self, ids: Sequence[int], prompt_ids: Sequence[int] | None, *, skip_special_tokens: bool
+    ) -> Sequence[str]:
+        """What each id adds to the text; empty where bytes of an unfinished character are held back. Not to be changed.
 
         Args:
             ids: the generated ids.

@@ -97,14 +97,12 @@ def pieces(
         include_stop: the request's `include_stop_str_in_output`: stop strings and stop tokens keep their text.
     """
     stopped = bool(ids) and ids[-1] in stop_ids and not include_stop
-    shown = ids[:-1] if stopped else ids
-    texts = _texts(vocabulary, shown, prompt_ids, skip_special_tokens)
-    cut = False
+    texts = _texts(vocabulary, ids, prompt_ids, skip_special_tokens)
+    if stopped:
+        texts = [*texts[:-1], ""]
     cuts: dict[int, str] = {}
     if any(stop):
-        cut = _cut_at_stop(texts, [text for text in stop if text], include_stop, cuts)
-    if stopped and not cut:
-        return Pieces([*texts, ""], ids, cuts)
+        texts = _cut_at_stop(texts, [text for text in stop if text], include_stop, cuts)
     return Pieces(texts, ids[: len(texts)], cuts)
 
 
@@ -220,8 +218,8 @@ def _held_back(found: Sequence[Piece], behind: int) -> Iterator[RawDelta]:
         held = held[ready:]
 
 
-def _cut_at_stop(texts: list[str], stop: Sequence[str], include: bool, cuts: dict[int, str]) -> bool:
-    """Keep the texts up to the token that completes the first stop string, cut there; whether one does."""
+def _cut_at_stop(texts: Sequence[str], stop: Sequence[str], include: bool, cuts: dict[int, str]) -> list[str]:
+    """The texts up to the token that completes the first stop string, cut there; all of them where none does."""
     longest = max(map(len, stop))
     tail = ""
     for number, text in enumerate(texts):
@@ -231,11 +229,11 @@ def _cut_at_stop(texts: list[str], stop: Sequence[str], include: bool, cuts: dic
         ends = [(at + len(one), at) for one in stop if (at := _find_new(window, one, len(text))) >= 0]
         if ends:
             end, begin = min(ends, key=lambda pair: pair[0])
-            del texts[number + 1 :]
-            _shorten(texts, len(window) - (end if include else begin), cuts)
-            return True
+            kept = list(texts[: number + 1])
+            _shorten(kept, len(window) - (end if include else begin), cuts)
+            return kept
         tail = window[max(0, len(window) - longest + 1) :]
-    return False
+    return list(texts)
 
 
 def _find_new(window: str, text: str, new: int) -> int:
@@ -252,7 +250,7 @@ def _shorten(texts: list[str], surplus: int, cuts: dict[int, str]) -> None:
         surplus -= len(text) - rest
 
 
-def _texts(vocabulary: Vocabulary, ids: Sequence[int], prompt_ids: Sequence[int] | None, skip: bool) -> list[str]:
+def _texts(vocabulary: Vocabulary, ids: Sequence[int], prompt_ids: Sequence[int] | None, skip: bool) -> Sequence[str]:
     token_text = getattr(vocabulary, "token_text", None)
     if token_text is not None:
         return list(map(token_text, ids))

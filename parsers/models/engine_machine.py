@@ -13,7 +13,7 @@ from typing import Any
 from ..base import Vocabulary
 from ..columns import Deltas
 from ..detokenizer import Alone
-from .engine_grammar import DROP, Grammar, State
+from .engine_grammar import DROP, THINK_START, Grammar, State
 from .engine_lexer import Lexeme, Lexer, Lexicon, lexicon
 from .engine_scanner import Item, Marker, Scanner
 
@@ -35,16 +35,20 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wiring:
-    """What a grammar looks for in the outputs of a vocabulary: ids with their terminals, and texts.
+class Wiring:
+    """What a grammar looks for in the prompts and outputs of a vocabulary: ids with their terminals, and texts.
 
-    `by_id` are the terminals that have ids, `alone` is the text of each id, decoded alone.
+    `by_id` are the terminals that have ids, `alone` is the text of each id, decoded alone. `start_id` starts reasoning,
+    `end_ids` end it, `turn_ids` bound the last turn of a prompt.
     """
 
     terminals: Mapping[int, str]
     by_id: frozenset[str]
     lexicon: Lexicon
     alone: Mapping[int, str]
+    start_id: int | None
+    end_ids: frozenset[int]
+    turn_ids: frozenset[int]
 
 
 class Machine:
@@ -65,7 +69,7 @@ class Machine:
         self._grammar = grammar
         self._state = start
         self._keep_tools = keep_tools
-        wiring = _wiring(grammar, vocabulary)
+        wiring = wired(grammar, vocabulary)
         self._scanner = Scanner(wiring.terminals, wiring.alone)
         self._lexer = Lexer(wiring.lexicon)
         self._by_id = wiring.by_id
@@ -217,19 +221,28 @@ class Machine:
                 self.orphaned = True
 
 
-def _wiring(grammar: Grammar, vocabulary: Vocabulary) -> _Wiring:
-    """The wiring; made once for a tokenizer that keeps what is derived from it."""
+def wired(grammar: Grammar, vocabulary: Vocabulary) -> Wiring:
+    """What the grammar looks for in the vocabulary; made once for a tokenizer that keeps what is derived from it."""
     kept: dict[object, Any] = getattr(vocabulary, "kept", {})
     if grammar not in kept:
         kept[grammar] = _wire(grammar, vocabulary, kept.setdefault(Alone, Alone(vocabulary)))
-    wiring: _Wiring = kept[grammar]
+    wiring: Wiring = kept[grammar]
     return wiring
 
 
-def _wire(grammar: Grammar, vocabulary: Vocabulary, alone: Mapping[int, str]) -> _Wiring:
+def _wire(grammar: Grammar, vocabulary: Vocabulary, alone: Mapping[int, str]) -> Wiring:
+    vocab = vocabulary.vocab
     known = {text for spellings in grammar.literals.values() for text in spellings} | grammar.preserved
     dropped = {text: token_id for text, token_id in vocabulary.special_tokens.items() if text not in known}
-    terminals = grammar.ids(vocabulary.vocab) | dict.fromkeys(dropped.values(), DROP)
+    terminals = grammar.ids(vocab) | dict.fromkeys(dropped.values(), DROP)
     literals = [(text, terminal) for terminal, spellings in grammar.literals.items() for text in spellings]
     words = lexicon((*literals, *((text, DROP) for text in dropped)))
-    return _Wiring(terminals, frozenset(terminals.values()), words, alone)
+    return Wiring(
+        terminals,
+        frozenset(terminals.values()),
+        words,
+        alone,
+        start_id=vocab.get(grammar.literals[THINK_START][0]) if THINK_START in grammar.by_id else None,
+        end_ids=grammar.end_ids(vocab),
+        turn_ids=frozenset(vocab[token] for token in grammar.turns if token in vocab),
+    )

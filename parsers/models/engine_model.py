@@ -16,7 +16,7 @@ from ..versions import Change, applies
 from .engine_calls import check_call
 from .engine_dialects import Dialect, Kwargs
 from .engine_grammar import THINK_START, Grammar, State
-from .engine_machine import Call, Machine
+from .engine_machine import Call, Machine, wired
 from .engine_newlines import NewlineRepair, repair
 from .engine_stream import Stream, joined
 
@@ -40,12 +40,11 @@ class EngineModel(ParserModel):
         self._fills_content = dialect.fills_content and (
             request_kwargs.get("enable_thinking") is False or request_kwargs.get("force_nonempty_content") is True
         )
-        vocab = vocabulary.vocab
-        literals = self._grammar.literals
-        self._start_id = vocab.get(literals[THINK_START][0]) if THINK_START in self._grammar.by_id else None
+        wiring = wired(self._grammar, vocabulary)
+        self._start_id = wiring.start_id
         self._start_opens = self._opens_reasoning()
-        self._end_ids = self._grammar.end_ids(vocab)
-        self._turn_ids = frozenset(vocab[token] for token in self._grammar.turns if token in vocab)
+        self._end_ids = wiring.end_ids
+        self._turn_ids = wiring.turn_ids
         self._first_state = self._grammar.start
         self._passes_through = False
         self._stream: Stream | None = None

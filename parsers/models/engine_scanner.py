@@ -73,11 +73,12 @@ class Scanner:
         extra = 0
         if self._late:
             items, text, extra = self._settle(text, len(ids))
-        if not self.has_marker(ids):
+        markers = places(ids, self.ids)
+        if not markers:
             if text:
                 items.append(Words(text, self._texts(ids), extra + len(ids)))
             return items
-        found = self._cut(ids)
+        found = self._cut(ids, markers)
         if extra:
             found.insert(0, Words("", count=extra))
         if text:
@@ -109,11 +110,11 @@ class Scanner:
     def _texts(self, ids: Sequence[int]) -> tuple[str, ...]:
         return tuple(map(self._alone.__getitem__, ids))
 
-    def _cut(self, ids: Sequence[int]) -> list[Item]:
-        """The ids as words and markers, each token decoded alone."""
+    def _cut(self, ids: Sequence[int], markers: Sequence[int]) -> list[Item]:
+        """The ids as words and markers, which stand at these places, each token decoded alone."""
         items: list[Item] = []
         begin = 0
-        for place in (*places(ids, self.ids), len(ids)):
+        for place in (*markers, len(ids)):
             tokens = self._texts(ids[begin:place])
             if text := "".join(tokens):
                 items.append(Words(text, tokens, len(tokens)))
