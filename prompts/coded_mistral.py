@@ -24,6 +24,8 @@ _SHOWN = frozenset({"[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"})
 """Special tokens that vLLM's detokenizer never skips (`convert_ids_to_tokens`)."""
 _EFFORT_SINCE = 15
 """Tokenizer version from which vLLM hands the effort on."""
+_GRAMMAR_SINCE = 11
+"""Tokenizer version from which mistral-common writes grammars for it."""
 _ID_CHARS = 9
 """vLLM cuts tool-call ids to their last so many characters."""
 _OWN_KWARGS = "chat_template_kwargs"
@@ -60,7 +62,7 @@ class MistralPrompts(CodedPrompts):
             raise TypeError(f"a {type(tekken).__name__} is no tekken")
         by = f"mistral-common {metadata.version('mistral-common')}"
         self._mistral = mistral
-        self._hands_effort_on = int(str(tekken.version.value).split("v")[-1].split("m")[0]) >= _EFFORT_SINCE
+        self._hands_effort_on = _version(tekken) >= _EFFORT_SINCE
         super().__init__(
             by=by,
             tokenizer=_tokenizer(folder, tekken, by),
@@ -120,7 +122,12 @@ def _tokenizer(folder: Path, tekken: Tekkenizer, by: str) -> CodedTokenizer:
         kept=_SHOWN,
         # Pieces that are no whole characters share one spelling, which stands for the first of them, as in vLLM.
         spelled=lambda: {text: one for one, text in reversed(list(enumerate(tekken.vocab())))},
+        supports_grammar=_version(tekken) >= _GRAMMAR_SINCE,
     )
+
+
+def _version(tekken: Tekkenizer) -> int:
+    return int(str(tekken.version.value).split("v")[-1].split("m")[0])
 
 
 def _efforts(tekken: Tekkenizer) -> tuple[Any, ...]:

@@ -25,6 +25,7 @@ class CodedTokenizer:
         special_tokens: the declared ones with their ids, in order.
         kept: special tokens that an output shows though special tokens are skipped.
         spelled: makes `vocab`.
+        supports_grammar: the library writes grammars for it, which vLLM's parser for it goes by.
     """
 
     toy = False
@@ -42,8 +43,10 @@ class CodedTokenizer:
         special_tokens: Mapping[str, int],
         kept: frozenset[str],
         spelled: Callable[[], Mapping[str, int]],
+        supports_grammar: bool = False,
     ) -> None:
         self.folder = folder
+        self.supports_grammar = supports_grammar
         self.size = size
         self.special_tokens = special_tokens
         self.special_ids = frozenset(one for text, one in special_tokens.items() if text not in kept)

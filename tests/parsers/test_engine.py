@@ -212,3 +212,80 @@ def test_no_state_is_shared(name: str, ids: list[int]) -> None:
     first = run()
     build_engine(name, VOCABULARY, {}).split("<think>x</think>y", ())
     assert run() == first
+
+
+class MistralCommon(SpecVocabulary):
+    """A tokenizer of mistral-common itself, of version 11 or later."""
+
+    supports_grammar = True
+
+
+def test_mistrals_own_tokenizer_has_think_texts_where_it_has_no_think_tokens() -> None:
+    vocabulary = MistralCommon(Spec(markers=(("[TOOL_CALLS]", "declared"),)))
+    parser = build_engine("mistral", vocabulary, {})
+    assert parser.skip_special_tokens is None
+    assert parser.is_reasoning_end([]) is False
+    found = parser.split("<think>Hm</think>four", ())
+    assert (found.reasoning, found.content) == ("Hm", "four")
+    ids = vocabulary.encode("<think>Hm</think>four")
+    assert build_engine("mistral", vocabulary, {}).count_reasoning_tokens(ids) == 2
+
+
+@pytest.mark.parametrize("supports_grammar", [True, False])
+def test_mistral_demands_the_marker_of_calls(supports_grammar: bool) -> None:
+    with pytest.raises(ParserRaisedError) as caught:
+        build_engine("mistral", (MistralCommon if supports_grammar else SpecVocabulary)(Spec()), {})
+    assert caught.value.exception == "RuntimeError"
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt", "kwargs", "ended"),
+    [
+        ("gemma4", "<|turn>", {}, True),
+        ("gemma4", "<|turn>", {"enable_thinking": True}, False),
+        ("gemma4", "<|channel>", {}, False),
+        ("gemma4", "<|channel><channel|>", {"enable_thinking": True}, True),
+        ("gemma4", "<channel|><|turn>", {"enable_thinking": True}, False),
+        ("inkling", "<|message_model|>", {}, False),
+        ("inkling", "<|message_model|><|content_text|>", {}, True),
+        ("inkling", "<|content_text|><|end_message|>", {}, True),
+        ("inkling", "", {}, False),
+        ("mistral", "[THINK]a[/THINK]", {}, True),
+        ("mistral", "hi", {}, False),
+        ("plamo3", "<|plamo:begin_think:plamo|>", {}, False),
+        ("plamo3", "<|plamo:begin_think:plamo|>a<|plamo:end_think:plamo|>", {}, True),
+        ("plamo3", "<|plamo:end_think:plamo|><|plamo:tag|>", {}, False),
+        ("plamo3", "a", {"enable_thinking": False}, True),
+    ],
+)
+def test_what_a_prompt_says_to_formats_of_their_own(
+    name: str, prompt: str, kwargs: dict[str, bool], ended: bool
+) -> None:
+    assert build_engine(name, VOCABULARY, kwargs).is_reasoning_end(VOCABULARY.encode(prompt)) is ended
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "raised"),
+    [
+        ("gemma4", '<|tool_call>call:{{"name": 5}', "ValidationError"),
+        ("gemma4", "<|tool_call>call:f{a:1}", None),
+        ("inkling", '<|content_invoke_tool_json|>{"name": 5}', "ValidationError"),
+        ("inkling", '<|content_invoke_tool_json|>{"name": "f"}', None),
+        ("mistral", '[TOOL_CALLS]{"name": 5}', None),
+        ("mistral", "[TOOL_CALLS]f" + "{" + '"a":[' * 50_000, "RecursionError"),
+        (
+            "plamo3",
+            "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json"
+            "<|plamo:msg|>{}",
+            "IndexError",
+        ),
+    ],
+)
+def test_counting_raises_over_calls_of_formats_of_their_own(name: str, call: str, raised: str | None) -> None:
+    ids = VOCABULARY.encode(f"a{call}")
+    try:
+        build_engine(name, VOCABULARY, {}).count_reasoning_tokens(ids)
+    except ParserRaisedError as error:
+        assert error.exception == raised
+    else:
+        assert raised is None

@@ -129,7 +129,7 @@ def otc_folder(
 def mistral_folder(into: Path, version: str = "v13") -> Path:
     """A folder in Mistral's own format: mistral-common's newest tekken file, made into a later version of it.
 
-    v13 has the markers of thinking, v15 the efforts none and high besides.
+    v11 has the marker of arguments, v13 those of thinking, v15 the efforts none and high besides.
     """
     folder = into / f"mistral-{version}"
     folder.mkdir(parents=True)
@@ -139,7 +139,9 @@ def mistral_folder(into: Path, version: str = "v13") -> Path:
     names += ["[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]"]
     names += ["[SUFFIX]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CONTENT]"]
     if version != "v3":
-        names += ["[ARGS]", "[CALL_ID]", "[AUDIO]", "[BEGIN_AUDIO]", "[THINK]", "[/THINK]"]
+        names += ["[ARGS]", "[CALL_ID]", "[AUDIO]", "[BEGIN_AUDIO]"]
+    if version in ("v13", "v15"):
+        names += ["[THINK]", "[/THINK]"]
     if version == "v15":
         names += ["[MODEL_SETTINGS]", "[/MODEL_SETTINGS]"]
         efforts = {"type": "enum", "accepts_none": True, "default": "none", "values": ["none", "high"]}

@@ -87,9 +87,17 @@ class Runner:
         return {"version": vllm.__version__, "names": sorted(ReasoningParserManager.list_registered())}
 
     def tokenizer(self, key: str, spec: dict[str, Any]) -> dict[str, Any]:
+        from vllm.tokenizers import get_tokenizer
         from vllm.tokenizers.hf import get_cached_tokenizer
 
-        self._tokenizers[key] = get_cached_tokenizer(build_tokenizer(spec))
+        if "mistral" in spec:
+            import regex._main
+
+            # Its thousand special tokens are compiled anew for every parser otherwise.
+            regex._main._MAXCACHE = 10_000
+            self._tokenizers[key] = get_tokenizer(spec["mistral"], tokenizer_mode="mistral")
+        else:
+            self._tokenizers[key] = get_cached_tokenizer(build_tokenizer(spec))
         return {"ok": True}
 
     def run_case(self, case: dict[str, Any]) -> dict[str, Any]:
