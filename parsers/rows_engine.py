@@ -300,7 +300,7 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         quirks=(
             "markers follow the tokenizer: [THINK] tokens, <think> texts (mistral-common's own of version 11) or none",
             "with mistral-common's own tokenizer of version 11 or later the request keeps its skip_special_tokens",
-            "with such a tokenizer and mistral-common 1.13.1, vLLM 0.33.0 and 0.32.0 fail every chat request (TypeError)",
+            "with such a tokenizer and mistral-common 1.13.1, vLLM 0.32.0 and 0.33.0 refuse every chat request",
         ),
     ),
     _engine(

@@ -272,7 +272,7 @@ def test_what_a_prompt_says_to_formats_of_their_own(
         ("inkling", '<|content_invoke_tool_json|>{"name": 5}', "ValidationError"),
         ("inkling", '<|content_invoke_tool_json|>{"name": "f"}', None),
         ("mistral", '[TOOL_CALLS]{"name": 5}', None),
-        ("mistral", "[TOOL_CALLS]f" + "{" + '"a":[' * 50_000, "RecursionError"),
+        ("mistral", '[TOOL_CALLS]f{"a":' + "[" * 100_000, "RecursionError"),
         (
             "plamo3",
             "<|plamo:begin_tool_requests:plamo|><|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json"

@@ -39,8 +39,8 @@ def build_tokenizer(spec: dict[str, Any]) -> Any:
     Args:
         spec: `pieces`, texts of ordinary tokens, or lists of bytes where a piece is no whole text; `markers`, lists of
             [text, flag] with flag `plain`, `flagged` (decoding skips it) or `declared` (also in `all_special_tokens`);
-            `chat_template` and `init_kwargs`, both optional, as are `placed`, lists of [id, text], and `printable_first`,
-            the order of the byte tokens.
+            `chat_template` and `init_kwargs`, both optional, as are `placed`, lists of [id, text], and
+            `printable_first`, the order of the byte tokens. Or `mistral`, a folder in Mistral's own format.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
