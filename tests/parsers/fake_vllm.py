@@ -138,6 +138,9 @@ class OpenAIServingChat:
     def chat_completion_stream_generator(self):
         if prompt_is_reasoning_end_arr[i]:
             pass
+        elif reasoning_parser:
+            if prompt_is_reasoning_end_arr[i]:
+                pass
 """
 
 UNRULY = '''
@@ -224,7 +227,7 @@ def fake_vllm(folder: Path, *, version: str | None = "0.33.0", layout: str = "pa
         version: what it calls itself; None: as a checkout without `_version.py` does.
         layout: `parser`, `delta`, `reasoning`, `blind` (the last without a look at the prompt) or `ancient`.
     """
-    serving = _SERVING if layout != "blind" else _SERVING.replace("prompt_is", "")
+    serving = _SERVING if layout != "blind" else _SERVING.partition("        elif")[0]
     modules = {
         "": f"__version__ = {version or 'dev'!r}",
         "reasoning": _BASE,

@@ -289,7 +289,7 @@ def test_every_layout_is_driven_as_its_server_does(
 
 
 def test_a_vllm_that_is_too_old_says_so(tmp_path: Path) -> None:
-    with pytest.raises(BridgeError, match=r"vLLM 0\.9\.0 is too old: 0\.15 is the oldest"):
+    with pytest.raises(BridgeError, match=r"vLLM 0\.9\.0 is too old: 0\.12 is the oldest"):
         open_bridge(parse_engine(fake_vllm(tmp_path, version="0.9.0", layout="ancient")))
 
 

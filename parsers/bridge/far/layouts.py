@@ -2,14 +2,16 @@
 
 `parser` (0.23 and later): one `Parser` for a request, `parse` and `parse_delta` (entrypoints/openai/chat_completion/
 serving.py, renderers/online_renderer.py). `delta` (0.20 to 0.22): the reasoning parser itself for a whole output, a
-`Parser` with `parse_delta` for a stream. `reasoning` (0.15 to 0.19): the reasoning parser for both, and the loop of
+`Parser` with `parse_delta` for a stream. `reasoning` (0.12 to 0.19): the reasoning parser for both, and the loop of
 `chat_completion_stream_generator` around it. Told apart by what is there, not by the version: a checkout has none.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
+import importlib.util
 import inspect
 import os
 from collections.abc import Callable, Sequence
@@ -20,6 +22,7 @@ _CHANNEL = ("<|channel|>", 200005)
 """A token of gpt-oss's vocabulary, and of no other, by its id."""
 _BASE = "TIKTOKEN_ENCODINGS_BASE"
 REQUESTS = ("vllm.entrypoints.openai.chat_completion.protocol", "vllm.entrypoints.openai.protocol")
+SERVERS = ("vllm.entrypoints.openai.chat_completion.serving", "vllm.entrypoints.openai.serving_chat")
 
 
 class TooOldError(Exception):
@@ -63,7 +66,7 @@ class Vllm:
         elif hasattr(base, "extract_reasoning") and hasattr(base, "extract_reasoning_streaming"):
             self.layout = "reasoning"
         else:
-            raise TooOldError(f"vLLM {self.version} is too old: 0.15 is the oldest whose parsers can be driven")
+            raise TooOldError(f"vLLM {self.version} is too old: 0.12 is the oldest whose parsers can be driven")
         self._request: Any = next(filter(None, (_attribute(name, "ChatCompletionRequest") for name in REQUESTS)))
         self._takes_config = parser is not None and "model_config" in _parameters(parser.__init__)
         self._finished = self.layout != "reasoning" and "finished" in _parameters(parser.parse_delta)
@@ -233,13 +236,17 @@ def _has_harmony() -> bool:
 
 
 def _server_reads_prompt() -> bool:
-    """Whether the server's loop passes all on as content once the prompt has ended reasoning."""
-    serving: Any = _attribute("vllm.entrypoints.openai.chat_completion.serving", "OpenAIServingChat")
-    try:
-        source = inspect.getsource(serving.chat_completion_stream_generator)
-    except (AttributeError, OSError, TypeError):
-        return True
-    return "if prompt_is_reasoning_end_arr[i]:\n" in source
+    """Whether the server's loop passes all on as content once the prompt has ended reasoning.
+
+    It does where no tool is offered from 0.17 on; 0.16 looks at the prompt where tools are, and older ones never do.
+    """
+    for name in SERVERS:
+        with contextlib.suppress(ImportError, AttributeError, OSError):
+            # Read, not imported: it needs more of a server than its parsers do.
+            spec: Any = importlib.util.find_spec(name)
+            source: str = spec.loader.get_source(name)
+            return source.count("if prompt_is_reasoning_end_arr[i]:\n") > 1
+    return True
 
 
 def _attribute(module: str, name: str) -> Any:
