@@ -10,6 +10,7 @@ import pytest
 
 from reasonctl import parsers
 from reasonctl.cli import main
+from reasonctl.parsers.checked import LastCheck
 
 
 @pytest.fixture
@@ -31,8 +32,30 @@ def test_table_has_every_name(run) -> None:  # type: ignore[no-untyped-def]
     assert lines[0] == "42 reasoning parsers of vllm==0.33.0"
     first_words = {line.split()[0] for line in lines[3:] if line.startswith(" ") and line.split()}
     assert set(parsers.names()) <= first_words
-    assert " deepseek_v3 0.15 <think> </think> thinking, enable_thinking: off" in lines
-    assert " step3p5 0.16 <think> </think> -" in lines
+    assert starting(lines, " deepseek_v3 0.15 <think> </think> thinking, ")
+    assert " enable_thinking: off" in lines
+    assert starting(lines, " step3p5 0.16 <think> </think> - ")
+
+
+def starting(lines: list[str], head: str) -> list[str]:
+    return [line for line in lines if line.startswith(head)]
+
+
+def test_table_and_page_say_what_a_model_was_checked_with(run, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    known = {"qwen3": (LastCheck("0.33.0", 500, 7), LastCheck("0.32.0", 60, 8)), "step5": (LastCheck("0.33.0", 9, 7),)}
+    monkeypatch.setattr("reasonctl.parsers.checked.last_checks", lambda name: known.get(name, ()))
+    lines = run("parsers")[1].splitlines()
+    assert lines[2].endswith("switch and its default 0.33.0 0.32.0")
+    assert " qwen3 0.15 <think> </think> enable_thinking: on 500 60" in lines
+    assert " step5 0.33 <think> </think> - 9 -" in lines
+    assert " step3 0.15 <think> </think> - - -" in lines
+    page = run("parsers", "qwen3")[1]
+    assert "checked with vLLM 0.33.0: the same on 500 cases (seed 7); vLLM 0.32.0" in page
+    assert "checked with no real vLLM yet" in run("parsers", "step3")[1]
+    data = json.loads(run("parsers", "qwen3", "--format", "json")[1])
+    assert data["checked"][1] == {"version": "0.32.0", "cases": 60, "seed": 8}
+    monkeypatch.setattr("reasonctl.parsers.checked.last_checks", lambda name: ())
+    assert run("parsers")[1].splitlines()[2].endswith("switch and its default")
 
 
 def test_target_leaves_out_what_came_later(run) -> None:  # type: ignore[no-untyped-def]
@@ -94,7 +117,7 @@ def test_json_of_the_table_and_of_one(run) -> None:  # type: ignore[no-untyped-d
 
 def test_a_kwarg_that_is_no_switch_is_told_apart(run) -> None:  # type: ignore[no-untyped-def]
     _, out, _ = run("parsers")
-    assert " nemotron_v3 0.18 <think> </think> enable_thinking: on" in out.splitlines()
+    assert starting(out.splitlines(), " nemotron_v3 0.18 <think> </think> enable_thinking: on")
     _, out, _ = run("parsers", "nemotron_v3")
     assert "\n reads too force_nonempty_content, off by default: " in out
 

