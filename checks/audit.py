@@ -20,7 +20,7 @@ from ..parsers import (
     near_names,
     paired,
 )
-from ..parsers.assumed import AssumedVocabulary
+from ..parsers.assumed import AssumedVocabulary, table_markers
 from ..parsers.engines import BuiltinEngine, ParserEngine
 from ..parsers.row import ParserRow
 from ..prompts.cut import CodedTokenizer
@@ -39,6 +39,7 @@ from . import (
     tpl_render,
     tpl_states,
 )
+from .bud_audit import BudgetAsked, budget_coverage, budget_facts, budget_findings
 from .evidence import prompt_tail
 from .facts import (
     AuditFacts,
@@ -89,6 +90,7 @@ def audit(
     engine: ParserEngine | None = None,
     requests: tuple[SentRequest, ...] | None = None,
     clients: tuple[OldFieldRead, ...] | None = None,
+    budget: BudgetAsked | None = None,
 ) -> AuditFacts:
     """Everything there is to know about one model under one server.
 
@@ -103,6 +105,7 @@ def audit(
         engine: who runs the parsers; None: the built-in models of the target.
         requests: requests that are really sent, None where none were given.
         clients: where clients read the field of old releases, None where no client was given.
+        budget: the thinking budget to judge; by default the one the serve command sets.
     """
     runs = engine or BuiltinEngine(target)
     mode: Mode = "none" if parser is None else "auto" if parser == "auto" else "configured"
@@ -123,7 +126,8 @@ def audit(
         plugin_problem=runs.plugin_problem,
     )
     if model is None:
-        return replace(bare, prompt_problem=model_problem or "the model is not there")
+        bare = replace(bare, prompt_problem=model_problem or "the model is not there")
+        return replace(bare, budget=budget_facts(bare, budget or BudgetAsked()))
     if model.tokenizer is not None and model.kind in _LOADED_BY_TRANSFORMERS:
         _check_loading(model.tokenizer, runs)
     rendered = survey(
@@ -149,13 +153,14 @@ def audit(
         template_at=template_location(model, thinking),
     )
     facts = _with_parsers(facts, model, runs)
-    return replace(facts, tokenizer_faults=tuple(_tokenizer_faults(model)))
+    facts = replace(facts, tokenizer_faults=tuple(_tokenizer_faults(model)))
+    return replace(facts, budget=budget_facts(facts, budget or BudgetAsked()))
 
 
 def findings(facts: AuditFacts) -> list[Finding]:
     """What the rules make of the facts."""
     found = [finding for rule in rules() for finding in rule.check(facts)]
-    return [*found, *_unread(facts), *_lost(facts)]
+    return [*found, *budget_findings(facts), *_unread(facts), *_lost(facts)]
 
 
 def _lost(facts: AuditFacts) -> Iterable[Finding]:
@@ -207,7 +212,8 @@ def coverage(facts: AuditFacts) -> list[Coverage]:
     model = facts.survey.model if facts.survey is not None else None
     rows = [_template_row(facts, model), _prompt_row(facts), _tokenizer_row(facts, model), _parser_row(facts)]
     no_server = Coverage("server", "absent", "no --serve")
-    return [*rows, Coverage("server", "examined", None) if facts.server is not None else no_server]
+    server = Coverage("server", "examined", None) if facts.server is not None else no_server
+    return [*rows, server, budget_coverage(facts)]
 
 
 def template_location(model: Model, thinking: Thinking) -> Location | None:
@@ -222,9 +228,7 @@ def _with_parsers(facts: AuditFacts, model: Model, engine: ParserEngine) -> Audi
     rendered = facts.survey
     if rendered is None or not rendered.states:
         return facts
-    vocabulary: Vocabulary = model.tokenizer or AssumedVocabulary(
-        [text for pair in STATE_MARKERS for text in (pair.start, pair.end)]
-    )
+    vocabulary: Vocabulary = model.tokenizer or AssumedVocabulary(_own_markers())
     cells = [
         cell_of(
             state,
@@ -256,6 +260,13 @@ def _with_parsers(facts: AuditFacts, model: Model, engine: ParserEngine) -> Audi
         gates=tuple(_gates(facts, cells, vocabulary)),
         recommended=recommended(candidates, facts.named, facts.thinking),
     )
+
+
+def _own_markers() -> list[str]:
+    """State markers that no parser knows, one token each; what is made of a parser's own markers is cut into those."""
+    known = table_markers()
+    texts = [text for pair in STATE_MARKERS for text in (pair.start, pair.end)]
+    return [text for text in texts if not any(marker in text for marker in known)]
 
 
 def _gates(facts: AuditFacts, cells: Sequence[Cell], vocabulary: Vocabulary) -> Iterable[Gate]:

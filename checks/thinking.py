@@ -87,6 +87,8 @@ def unclear(survey: Survey, state: PromptState) -> bool:
         if kwarg in state.kwargs:
             continue
         as_off, as_on = survey.get("single_turn", {kwarg: off}), survey.get("single_turn", {kwarg: on})
+        if as_off is None and kwarg == "reasoning_effort":
+            as_off = plain  # an effort that changes nothing is no variant of its own
         if plain and as_off and as_on and as_on.prompt and plain.prompt == as_off.prompt != as_on.prompt:
             return True
     return False
