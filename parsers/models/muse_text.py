@@ -81,7 +81,9 @@ class Lexer(Copyable):
 
     def feed(self, text: str) -> Iterator[str]:
         """Markers, and the texts between them."""
-        parts = self._pattern.split(self.partial + text) if self.partial or "<" in text else [text]
+        if not self.partial and "<" not in text:
+            return iter((text,) if text else ())
+        parts = self._pattern.split(self.partial + text)
         cut = len(parts[-1]) - partial_suffix(parts[-1], *self._markers)
         self.partial = parts[-1][cut:]
         parts[-1] = parts[-1][:cut]
@@ -115,6 +117,8 @@ class Word(Copyable):
 
     def feed(self, text: str) -> str:
         """The next text; returns what is now known to stand before the pending word."""
+        if self._rope is None and _TO not in self._begun + text:
+            return self._settled(self._begun + text)
         broken, rest = after_break(text)
         if self._rope is not None and not broken:
             self._rope = (self._rope, text)
@@ -127,9 +131,13 @@ class Word(Copyable):
         if at >= 0:
             self._rope = (None, word[at:])
             self._length = len(word) - at
-        else:
-            self._begun = word[len(word) - partial_suffix(word, _TO) :]
-        return text[: len(text) - self.length]
+            return text[: len(text) - self._length]
+        return self._settled(text)
+
+    def _settled(self, text: str) -> str:
+        cut = len(text) - partial_suffix(text, _TO)
+        self._begun = text[cut:]
+        return text[:cut]
 
 
 class Tail(Copyable):
@@ -157,12 +165,11 @@ class Tail(Copyable):
 
     def held_with(self, word: Word) -> int:
         """The same for the text with this word behind it, of which nothing has been fed yet."""
-        if word.length < len(_TO):
-            with_word = self.copy()
-            with_word.feed(word.pending)
-            return with_word.held
-        alone = len(self._begun) == 1 and is_space(self._begun)
-        return self._length - self._before + word.length if alone else 0
+        if not word.length:
+            return self.held
+        begun = self._begun
+        goes_on = (len(begun) == 1 and is_space(begun)) or (word.length == 1 and self._goes_on(begun, _TO[0]))
+        return self._length - self._before + word.length if goes_on else 0
 
     def feed(self, text: str) -> None:
         broken, rest = after_break(text)

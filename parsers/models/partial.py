@@ -8,11 +8,11 @@ SPACE = r"[^\S\x1c-\x1f]"
 
 def partial_suffix(text: str, *markers: str) -> int:
     """How many characters at the end of `text` begin one of the markers without completing it."""
-    longest = max(map(len, markers)) - 1
-    window = text[-longest:] if longest else ""
-    size = len(window)
-    for at, first in enumerate(window):
-        for marker in markers:
-            if marker[0] == first and size - at < len(marker) and marker.startswith(window[at:]):
-                return size - at
-    return 0
+    found = 0
+    for marker in markers:
+        at = text.find(marker[0], max(0, len(text) - len(marker) + 1))
+        while at >= 0 and not marker.startswith(text[at:]):
+            at = text.find(marker[0], at + 1)
+        if at >= 0:
+            found = max(found, len(text) - at)
+    return found

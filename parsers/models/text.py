@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..base import ParserModel, Vocabulary
+from ..assumed import AssumedVocabulary
+from ..base import ParserModel, ParserUnsupportedError, Vocabulary
 from .text_granite import GraniteModel
 from .text_hunyuan import HunyuanModel
 from .text_k2_horizon import K2HorizonModel
@@ -16,13 +17,24 @@ from .text_olmo3 import Olmo3Model
 
 
 def build_text(name: str, vocabulary: Vocabulary, kwargs: Mapping[str, Any]) -> ParserModel:
-    """The model of a parser that works on text. Raises ParserRaisedError where vLLM's constructor raises."""
+    """The model of a parser that works on text.
+
+    Raises:
+        ParserRaisedError: vLLM's constructor raises.
+        ParserUnsupportedError: the parser knows one model's ids, and the vocabulary only stands in for a tokenizer.
+    """
     return TEXT_MODELS[name](vocabulary, kwargs)
+
+
+def _hunyuan(vocabulary: Vocabulary, kwargs: Mapping[str, Any]) -> ParserModel:
+    if isinstance(vocabulary, AssumedVocabulary):
+        raise ParserUnsupportedError("it compares ids of Hunyuan's own vocabulary: give the model's tokenizer")
+    return HunyuanModel()
 
 
 TEXT_MODELS: Mapping[str, Callable[[Vocabulary, Mapping[str, Any]], ParserModel]] = {
     "granite": lambda vocabulary, kwargs: GraniteModel(),
-    "hunyuan_a13b": lambda vocabulary, kwargs: HunyuanModel(),
+    "hunyuan_a13b": _hunyuan,
     "olmo3": lambda vocabulary, kwargs: Olmo3Model(vocabulary),
     "k2_horizon": K2HorizonModel,
     "kimi_k3": KimiK3Model,
