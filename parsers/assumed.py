@@ -14,6 +14,14 @@ from .table import ROWS
 _WORDS = re.compile(r"\s*\w+|\s*[^\w\s]|\s+")
 _HARD_CODED = ("hunyuan_a13b",)
 """Parsers that compare fixed ids of one model's vocabulary: no other tokenizer can stand in for it."""
+_TOLD_BY_MODEL = ("hf", "beam")
+"""Parsers whose format stands in the tokenizer's configuration, which no recording shows."""
+_NEEDS_MODEL = {
+    "hunyuan_a13b": "it compares fixed ids of one model's vocabulary: give --model",
+    "openai_gptoss": "it reads the token ids of gpt-oss's own vocabulary: give --model",
+    "hf": "its format stands in the tokenizer's configuration: give --model",
+    "beam": "its format stands in the tokenizer's configuration: give --model",
+}
 
 
 class AssumedVocabulary:
@@ -100,10 +108,11 @@ class AssumedVocabulary:
 
 
 def why_not(name: str, vocabulary: Vocabulary) -> str | None:
-    """Why this parser says nothing on an assumed tokenizer; None where it does, or the tokenizer is another one."""
-    if isinstance(vocabulary, AssumedVocabulary) and name in _HARD_CODED:
-        return "it compares fixed ids of one model's vocabulary: give --model"
-    return None
+    """Why this parser says nothing on a tokenizer that is assumed or made of a recording; None where it does."""
+    made_up = isinstance(vocabulary, AssumedVocabulary) or (
+        name in _TOLD_BY_MODEL and hasattr(vocabulary, "token_text")
+    )
+    return _NEEDS_MODEL.get(name) if made_up else None
 
 
 @cache

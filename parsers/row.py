@@ -65,6 +65,8 @@ class ParserRow:
     """Texts besides the markers that the parser may take away."""
     added: tuple[str, ...] = ()
     """Texts the parser adds to the output."""
+    takes_calls: bool = False
+    """Tool calls are taken out of the text, though no tool parser stands beside this one."""
     needs_start_in_output: bool = False
     """Without a generated start marker there is no reasoning, whatever the prompt left open."""
     reads_prompt_full: bool = False

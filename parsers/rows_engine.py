@@ -46,7 +46,7 @@ def _engine(
     stripped: tuple[str, ...] = (),
     needs_start_in_output: bool = False,
     reads_prompt_full: bool | None = None,
-    modelled: bool = True,
+    chunk_invariant: bool = True,
     quirks: tuple[str, ...] = (),
 ) -> ParserRow:
     return ParserRow(
@@ -70,7 +70,8 @@ def _engine(
         reads_prompt_full=bool(turn_boundaries) if reads_prompt_full is None else reads_prompt_full,
         counting="engine",
         architectures=architectures,
-        modelled=modelled,
+        chunk_invariant=chunk_invariant,
+        modelled=True,
         quirks=quirks,
     )
 
@@ -245,7 +246,7 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         ("gemma4", "gemma-4", "diffusiongemma"),
         markers=(("<|channel>",), ("<channel|>",)),
         kwargs=(SwitchKwarg("enable_thinking", "off", "decides only whether the grammar waits for thinking"),),
-        truncation="full: content; streamed: reasoning where the prompt is open, else content",
+        truncation="reasoning behind a generated start marker, else content; streamed, reasoning in an open prompt too",
         implicit_ends=("<|tool_call>",),
         turn_boundaries=("<|turn>", "<|tool_response>"),
         tool_markers=("<|tool_call>",),
@@ -279,6 +280,7 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
         ),
         needs_start_in_output=True,
         reads_prompt_full=False,
+        chunk_invariant=False,
         quirks=(
             "blocks carry their own headers and may repeat in any order",
             "streamed, everything behind the first text header is content, the markers too",

@@ -149,7 +149,12 @@ def same_stripped(one: ModeResult, other: ModeResult) -> bool:
 
 
 def conserved(mode: ModeResult, raw: str, row: ParserRow | None) -> bool:
-    """Reasoning and content add up to the output, white space, markers and what the row may strip or add aside."""
+    """Reasoning and content add up to the output, white space, markers and what the row may strip or add aside.
+
+    Where the parser takes tool calls out, an output with one shows nothing.
+    """
+    if row is not None and row.takes_calls and has_tool_call(raw, row):
+        return True
     parts = (mode.reasoning or "") + (mode.content or "")
     ours, theirs = _without_markers(parts, row), _without_markers(raw, row)
     return ours == theirs or "".join(ours.split()) == "".join(theirs.split())

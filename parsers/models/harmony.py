@@ -33,13 +33,13 @@ def build_harmony(vocabulary: Vocabulary) -> ParserModel:
             harmony's markers under ids that are not gpt-oss's.
     """
     vocab = vocabulary.vocab
-    if all(vocab.get(text) == token_id for text, token_id in _MARKER_IDS.items()):
-        return HarmonyModel(vocabulary, _load())
-    if "<|channel|>" in vocab or hasattr(vocabulary, "token_text"):
-        raise ParserUnsupportedError(
-            "it reads the token ids of gpt-oss's own vocabulary, and these are others: give --model"
-        )
-    return StubModel()
+    known = {text: vocab[text] for text in _MARKER_IDS if text in vocab}
+    if "<|channel|>" not in known and not hasattr(vocabulary, "token_text"):
+        return StubModel()
+    # A recording's own tokens are all that is known of its vocabulary: some markers may not be among them.
+    if not known or any(token_id != _MARKER_IDS[text] for text, token_id in known.items()):
+        raise ParserUnsupportedError("it reads the token ids of gpt-oss's own vocabulary: give --model")
+    return HarmonyModel(vocabulary, _load())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonctl.parsers import ROWS
-from reasonctl.parsers.assumed import AssumedVocabulary, table_markers
+from reasonctl.parsers.assumed import AssumedVocabulary, table_markers, why_not
+from reasonctl.parsers.columns import Piece
+from reasonctl.parsers.differential.vocabulary import Spec, SpecVocabulary
+from reasonctl.traces.tokens import TraceVocabulary
 
 MARKERS = sorted(table_markers())
 ANY_TEXT = st.lists(
@@ -104,3 +107,14 @@ def test_ids_it_never_gave_out_are_refused() -> None:
     for token_id in (-1, 10**9):
         with pytest.raises(KeyError):
             AssumedVocabulary().token_text(token_id)
+
+
+@pytest.mark.parametrize(
+    ("name", "assumed", "recorded"),
+    [("hunyuan_a13b", True, False), ("openai_gptoss", True, False), ("hf", True, True), ("beam", True, True)],
+)
+def test_parsers_that_need_the_model_say_so(name: str, assumed: bool, recorded: bool) -> None:
+    assert ("give --model" in (why_not(name, AssumedVocabulary()) or "")) is assumed
+    assert (why_not(name, TraceVocabulary([Piece("a", 5)])) is not None) is recorded
+    assert why_not(name, SpecVocabulary(Spec())) is None
+    assert why_not("qwen3", AssumedVocabulary()) is None

@@ -42,8 +42,9 @@ def test_other_ids_are_not_read(vocabulary: AssumedVocabulary | SpecVocabulary) 
         build("openai_gptoss", vocabulary, {})
 
 
-def test_a_model_that_is_not_gpt_oss_gets_a_stub_that_splits_nothing() -> None:
-    model = build("openai_gptoss", ANOTHER, {})
+@pytest.mark.parametrize("marker", ["<think>", "<|end|>"])
+def test_a_model_that_is_not_gpt_oss_gets_a_stub_that_splits_nothing(marker: str) -> None:
+    model = build("openai_gptoss", SpecVocabulary(Spec(markers=((marker, "plain"),))), {})
     assert model.is_reasoning_end([]) is True
     assert model.count_reasoning_tokens([1, 2]) == 0
     assert model.skip_special_tokens is None

@@ -66,6 +66,8 @@ def test_leaks_are_of_the_parsers_own_markers() -> None:
         ("qwen3", "a</think><response>b</response>", "a", "b", False),
         ("minimax_m2_append_think", "a</think>b", None, "<think>a</think>b", True),
         ("qwen3", "ab", "a", "</think>b", True),
+        ("cohere_command3", "<|START_THINKING|>a<|END_THINKING|>b<|START_ACTION|>[]<|END_ACTION|>", "a", "b", True),
+        ("cohere_command3", "<|START_THINKING|>a<|END_THINKING|>bc", "a", "b", False),
     ],
 )
 def test_conservation(parser: str, raw: str, reasoning: str | None, content: str, kept: bool) -> None:
