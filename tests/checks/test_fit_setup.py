@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from reasonctl.checks.audit import coverage
 from reasonctl.checks.finding import Location
 from reasonctl.parsers import Target
 
@@ -134,3 +135,11 @@ def test_a_model_with_no_thinking_needs_no_parser() -> None:
     assert judged.facts.recommended is None
     assert judged.errors == []
     assert "FIT122" not in judged.rules
+
+
+def test_a_parser_that_cannot_be_run_here_is_said_to_be_so() -> None:
+    judged = lone(chatml(OPEN), "hunyuan_a13b")
+    assert not [rule for rule in judged.rules if rule.startswith("FIT")]
+    row = next(row for row in coverage(judged.facts) if row.surface == "parser")
+    assert row.status == "skipped"
+    assert row.reason is not None and row.reason.startswith("hunyuan_a13b: ")
