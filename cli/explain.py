@@ -1,4 +1,4 @@
-"""`reasonctl explain RULE`: what a rule looks for, why it matters, and what to do instead."""
+"""`reasonctl explain RULE`: what a rule looks for, why it matters, what to do instead, and how it was seen to fire."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDTH = 96
 def explain(
     rule: Annotated[str, typer.Argument(metavar="RULE", help="A rule's id or slug: FIT105, content-null.")],
 ) -> None:
-    """Say what a rule looks for, why it matters, and what to do instead."""
+    """Say what a rule looks for, why it matters, what to do instead, and how it was reproduced."""
     import sys
 
     from ..checks.rule import find_rule
@@ -41,6 +41,7 @@ def paragraphs(text: str) -> list[str]:
 def _show(page: Page, rule: type[Rule]) -> None:
     from rich.text import Text
 
+    from ..checks.about import command_here, names_of_tests
     from ..reports.page import STYLE
     from ..reports.wording import SEVERITY_WORD
 
@@ -52,10 +53,31 @@ def _show(page: Page, rule: type[Rule]) -> None:
         page.line(Text(line, "cyan"), indent=4)
     _section(page, "Do instead", rule.instead)
     _section(page, "Affected versions", rule.versions)
+    _releases(page, rule)
     if rule.sources:
         _title(page, "Sources")
         for source in rule.sources:
             page.fields([("-", _prose(source))])
+    _title(page, "How it was reproduced")
+    if (command := command_here(rule)) is not None:
+        page.line(Text(f"$ {command}", "cyan"), indent=4)
+    page.line(Text(f'$ python -m pytest tests -k "{names_of_tests(rule)}"', "cyan"), indent=4)
+
+
+def _releases(page: Page, rule: type[Rule]) -> None:
+    """The rows of the version table that the rule asks; of a kind that it asks as a whole, how many there are."""
+    from ..checks.about import KINDS, rows_of, whole_kinds
+
+    rows = rows_of(rule)
+    whole = whole_kinds(rule)
+    named: list[tuple[str, Text]] = []
+    for row in rows:
+        if row.kind not in whole:
+            named += [(row.range_text, _prose(row.text or f"{row.kind} {row.name}")), ("", _prose(row.source))]
+    page.fields(named, indent=4)
+    for kind in whole:
+        count = len({row.name for row in rows if row.kind == kind})
+        page.line(f"{count} {KINDS[kind]}, each with its releases: reasonctl rules --format json", indent=4)
 
 
 def _section(page: Page, title: str, body: str) -> None:

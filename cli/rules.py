@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -70,7 +71,9 @@ def _text(rules: list[type[Rule]]) -> str:
 
 
 def _json(rules: list[type[Rule]]) -> str:
+    from ..checks.about import command_of, names_of_tests, rows_of
     from ..checks.rule import rules_digest
+    from ..versions import shown
 
     rows = [
         {
@@ -82,7 +85,19 @@ def _json(rules: list[type[Rule]]) -> str:
             "example": _verbatim(rule.example),
             "instead": "\n\n".join(paragraphs(rule.instead)),
             "versions": " ".join(rule.versions.split()),
+            "facts": [
+                {
+                    "kind": row.kind,
+                    "name": row.name,
+                    "since": shown(row.since) or None,
+                    "until": shown(row.until) or None,
+                    "source": row.source,
+                    "text": row.text,
+                }
+                for row in rows_of(rule)
+            ],
             "sources": list(rule.sources),
+            "reproduced": {"command": command_of(rule), "tests": names_of_tests(rule)},
         }
         for rule in rules
     ]
@@ -90,14 +105,78 @@ def _json(rules: list[type[Rule]]) -> str:
 
 
 def _markdown(rules: list[type[Rule]]) -> str:
-    lines = ["# Rules", ""]
-    for family, members in _families(rules).items():
-        lines += [f"## {family}: {FAMILIES[family]}", "", "| id | slug | severity | fires when |", "|---|---|---|---|"]
+    """Everything as one document; `docs/rules/` holds the same, a page for each family."""
+    from ..checks.rule import rules_digest
+
+    grouped = _families(rules)
+    lines = ["# Rules", "", f"{len(rules)} rules, digest `{rules_digest()}`.", ""]
+    for family, members in grouped.items():
+        lines += [f"## {family}: {FAMILIES[family]}", "", *_overview(members, lambda rule: f"#{rule.id.lower()}"), ""]
+    for members in grouped.values():
         for rule in members:
-            what = " ".join(paragraphs(rule.what)).replace("|", "\\|")
-            lines.append(f"| {rule.id} | {rule.slug} | {rule.severity} | {what} |")
-        lines.append("")
+            lines += [*_page(rule, "###"), ""]
     return "\n".join(lines)
+
+
+def family_pages() -> Mapping[str, str]:
+    """The pages of `docs/rules/` by file name: an index, and each family's rules in full."""
+    from ..checks.rule import all_rules, rules_digest
+
+    rules = list(all_rules().values())
+    grouped = _families(rules)
+    index = ["# Rules", "", _MADE, "", f"{len(rules)} rules, digest `{rules_digest()}`.", ""]
+    pages = {}
+    for family, members in grouped.items():
+        name = f"{family.lower()}.md"
+        link = functools.partial(_link, name)
+        index += [f"## [{family}]({name}): {FAMILIES[family]}", "", *_overview(members, link), ""]
+        body = [line for rule in members for line in (*_page(rule, "##"), "")]
+        pages[name] = "\n".join([f"# {family}: {FAMILIES[family]}", "", _MADE, "", *body])
+    return {"README.md": "\n".join(index), **pages}
+
+
+_MADE = "Made from the rules' own texts by `python tests/readme.py --write`; `reasonctl explain RULE` prints the same."
+
+
+def _link(page: str, rule: type[Rule]) -> str:
+    return f"{page}#{rule.id.lower()}"
+
+
+def _overview(members: list[type[Rule]], link: Callable[[type[Rule]], str]) -> list[str]:
+    lines = ["| id | slug | severity | fires when |", "|---|---|---|---|"]
+    for rule in members:
+        what = " ".join(paragraphs(rule.what)).replace("|", "\\|")
+        lines.append(f"| [{rule.id}]({link(rule)}) | {rule.slug} | {rule.severity} | {what} |")
+    return lines
+
+
+def _page(rule: type[Rule], level: str) -> list[str]:
+    """One rule in full. Its id stands above its heading as an anchor, so that a link outlives the slug's wording."""
+    from ..checks.about import KINDS, command_of, names_of_tests, rows_of, whole_kinds
+
+    whole = whole_kinds(rule)
+    rows = [row for row in rows_of(rule) if row.kind not in whole]
+    counts = {kind: len({row.name for row in rows_of(rule) if row.kind == kind}) for kind in whole}
+    command = command_of(rule)
+    lines = [f'<a id="{rule.id.lower()}"></a>', "", f"{level} {rule.id} {rule.slug}", "", f"Severity: {rule.severity}."]
+    for title, text in (("What it does", rule.what), ("Why it matters", rule.why)):
+        lines += ["", f"**{title}.** " + "\n\n".join(paragraphs(text))]
+    lines += ["", "**Example**", "", "```", *_verbatim(rule.example).splitlines(), "```"]
+    lines += ["", "**Do instead.** " + "\n\n".join(paragraphs(rule.instead))]
+    lines += ["", f"**Affected versions.** {' '.join(rule.versions.split())}"]
+    if rows:
+        lines += ["", "| releases | what holds in them | read from |", "|---|---|---|"]
+        lines += [
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+            for cells in ((row.range_text, row.text or f"{row.kind} {row.name}", row.source) for row in rows)
+        ]
+    for kind, count in counts.items():
+        lines += ["", f"It asks for any of {count} {KINDS[kind]}, each with its releases (`versions.tsv`)."]
+    if rule.sources:
+        lines += ["", "**Sources**", "", *(f"- {' '.join(source.split())}" for source in rule.sources)]
+    lines += ["", "**How it was reproduced**", "", "```"]
+    lines += [f"$ {command}"] if command is not None else []
+    return [*lines, f'$ python -m pytest tests -k "{names_of_tests(rule)}"', "```"]
 
 
 def _families(rules: list[type[Rule]]) -> dict[str, list[type[Rule]]]:

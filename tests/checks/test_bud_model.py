@@ -54,7 +54,7 @@ def found(rule: str, config: Any, about: TemplateFacts | None, *, dialect: str =
     return [finding for finding in check_budget(facts) if finding.rule == rule]
 
 
-def test_levels_that_raise() -> None:
+def test_bud308_levels_that_raise() -> None:
     (finding,) = found("BUD308", LEVELS, QWEN)
     assert finding.severity == "warning"
     assert finding.evidence["levels"] == ["minimal", "high", "max"]

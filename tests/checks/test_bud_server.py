@@ -116,7 +116,7 @@ def test_flags_that_are_the_wrong_place(flags: str, key: str) -> None:
     assert found("BUD318", "vllm serve m --default-chat-template-kwargs '{\"enable_thinking\": true}'") == []
 
 
-def test_the_responses_api_has_no_budget() -> None:
+def test_bud319_the_responses_api_has_no_budget() -> None:
     (finding,) = found("BUD319", {"model": "m", "input": "hi", "thinking_token_budget": 512})
     assert finding.severity == "error"
     assert finding.evidence["endpoint"] == "responses"
@@ -168,7 +168,7 @@ def test_messages_converts_what_it_can(budget: Any) -> None:
         (CHAT, "vllm", False),
     ],
 )
-def test_versions_without_a_budget(body: dict[str, Any], target: str, fires: bool) -> None:
+def test_bud322_versions_without_a_budget(body: dict[str, Any], target: str, fires: bool) -> None:
     hits = found("BUD322", body | {"thinking_token_budget": 64}, target=target)
     assert [(hit.severity, hit.confidence) for hit in hits] == ([("error", "medium")] if fires else [])
     assert found("BUD322", body, target=target) == []

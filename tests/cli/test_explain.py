@@ -11,6 +11,7 @@ from reasonctl.checks.rule import Rule, all_rules
 from reasonctl.cli import main
 from reasonctl.cli.explain import paragraphs
 from reasonctl.reports import formats
+from reasonctl.versions import every
 
 RULES = list(all_rules().values())
 
@@ -32,7 +33,7 @@ def test_page_says_everything(
     lines = out.splitlines()
     assert lines[0].startswith(f"{rule.id} {rule.slug}   ")
     titles = ["What it does", "Why it matters", "Example", "Do instead", "Affected versions"]
-    titles += ["Sources"] if rule.sources else []
+    titles += [*(["Sources"] if rule.sources else []), "How it was reproduced"]
     assert [line for line in lines if line in titles] == titles
     flat = " ".join(out.split())
     for text in (rule.what, rule.why, rule.instead, rule.versions, *rule.sources):
@@ -41,6 +42,23 @@ def test_page_says_everything(
         assert " ".join(line.split()) in flat
     assert max(map(len, lines)) <= 96
     assert "\x1b" not in out
+
+
+def test_the_releases_come_from_the_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = explain(monkeypatch, capsys, "SRV208")
+    versions = out[out.index("Affected versions") : out.index("Sources")].splitlines()
+    assert versions[2] == "    0.7.1 to before 0.16  responses carry the reasoning under reasoning_content"
+    assert versions[4] == "    0.11.1 and later      responses carry the reasoning under reasoning"
+    _, out, _ = explain(monkeypatch, capsys, "SRV201")
+    count = len({row.name for row in every("flag")})
+    assert f"    {count} flags of vllm serve, each with its releases" in out
+
+
+def test_how_it_was_reproduced(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = explain(monkeypatch, capsys, "FIT105")
+    shown = out[out.index("How it was reproduced") :].splitlines()
+    assert shown[1].startswith("    $ reasonctl audit --model fixture:qwen3 --parser deepseek_r1 --select FIT105")
+    assert shown[-1] == '    $ python -m pytest tests -k "fit105 or content_null"'
 
 
 def test_slug_and_lower_case_name_the_same_page(

@@ -162,7 +162,7 @@ def test_findings_make_exit_1(run: Run, tmp_path: Path) -> None:
     assert run(path, "--ignore", "RPL4")[0] == 0
 
 
-def test_a_broken_line_costs_that_line(run: Run, tmp_path: Path) -> None:
+def test_int903_a_broken_line_costs_that_line(run: Run, tmp_path: Path) -> None:
     path = put(tmp_path, trace("a", "hm</think>4"), "{broken\n", trace("b", "hm</think>5"))
     code, report = as_json(run, path, "--parser", "qwen3")
     assert (code, report["verdict"], report["facts"]["traces"]) == (0, "incomplete", 2)

@@ -11,7 +11,7 @@ import pytest
 
 from reasonctl.checks.rule import Rule, all_rules, rules_digest
 from reasonctl.cli import main
-from reasonctl.cli.rules import FAMILIES, _first
+from reasonctl.cli.rules import FAMILIES, _first, family_pages
 
 RULES = list(all_rules().values())
 
@@ -47,18 +47,52 @@ def test_json_holds_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     lost = next(rule for rule in data["rules"] if rule["id"] == "INT904")
     assert lost["what"].startswith("One result could not be made: the code that should make it crashed")
     assert lost["example"].splitlines()[1] == "  at  trace t7, parser my_parser"
+    assert lost["reproduced"] == {"command": None, "tests": "int904 or result_lost"}
+    old = next(rule for rule in data["rules"] if rule["id"] == "SRV208")
+    assert old["facts"][0] == {
+        "kind": "fact",
+        "name": "response-reasoning_content",
+        "since": "0.7.1",
+        "until": "0.16",
+        "source": old["facts"][0]["source"],
+        "text": "responses carry the reasoning under reasoning_content",
+    }
+    assert old["reproduced"]["command"].startswith("reasonctl audit ")
 
 
-def test_markdown_is_a_table_a_family(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_markdown_says_everything(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = output(monkeypatch, capsys, "--format", "markdown")
     lines = out.splitlines()
     assert code == 0
+    assert f"{len(RULES)} rules, digest `{rules_digest()}`." in lines
     assert "## INT: the tool's own" in lines
     assert any(
-        line.startswith("| INT903 | unreadable-input | warning | A part of the input could not be") for line in lines
+        line.startswith("| [INT903](#int903) | unreadable-input | warning | A part of the input") for line in lines
     )
-    assert sum(line.startswith("| ") and not line.startswith("| id") for line in lines) == len(RULES)
-    assert all(len(re.findall(r"(?<!\\)\|", line)) == 5 for line in lines if line.startswith("| "))
+    rows = [line for line in lines if re.match(r"\| \[[A-Z]{3}\d{3}\]", line)]
+    assert len(rows) == len(RULES)
+    assert all(len(re.findall(r"(?<!\\)\|", line)) == 5 for line in rows)
+    flat = " ".join(out.split())
+    for rule in RULES:
+        assert f'<a id="{rule.id.lower()}"></a>' in lines
+        assert f"### {rule.id} {rule.slug}" in lines
+        for text in (rule.why, rule.instead, rule.versions, *rule.sources):
+            assert " ".join(text.split()) in flat
+
+
+def test_a_family_has_a_page_and_the_index_links_to_its_rules() -> None:
+    pages = family_pages()
+    assert list(pages) == ["README.md", *(f"{family.lower()}.md" for family in FAMILIES if _members(family))]
+    for rule in RULES:
+        name = f"{rule.id[:3].lower()}.md"
+        assert f"| [{rule.id}]({name}#{rule.id.lower()}) | {rule.slug} | {rule.severity} | " in pages["README.md"]
+        assert f'<a id="{rule.id.lower()}"></a>' in pages[name].splitlines()
+    assert "| before 0.16 |" not in pages["srv.md"]
+    assert "| 0.7.1 to before 0.16 | responses carry the reasoning under reasoning_content |" in pages["srv.md"]
+
+
+def _members(family: str) -> list[type[Rule]]:
+    return [rule for rule in RULES if rule.id.startswith(family)]
 
 
 def test_unknown_format(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,7 +91,7 @@ def serve_with_plugin(folder: Path, text: str = UNRULY) -> str:
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_what_a_plugin_loses_is_reported_and_the_rest_is_complete(
+def test_int904_what_a_plugin_loses_is_reported_and_the_rest_is_complete(
     call: Call, fake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: str
 ) -> None:
     monkeypatch.setenv("REASONCTL_VLLM_SECONDS", "1")
@@ -150,7 +150,7 @@ def upgraded(tmp_path: Path) -> tuple[str, str]:
     )
 
 
-def test_an_upgrade_that_splits_a_trace_differently_is_an_error(call: Call, tmp_path: Path) -> None:
+def test_rpl417_an_upgrade_that_splits_a_trace_differently_is_an_error(call: Call, tmp_path: Path) -> None:
     old, new = upgraded(tmp_path)
     path = traces(tmp_path, "It is 4.", prompt={"text": CLOSED}, recorded={"finish_reason": "stop", "parser": "qwen3"})
     code, report = as_json(call, "replay", path, "--vllm", old, "--vllm", new, "--select", "RPL417")

@@ -105,7 +105,7 @@ def test_budgets_can_be_named(run: Run, tmp_path: Path) -> None:
     assert case(report, "effort medium, budget 7")["observed"]["thinking_tokens"] == 6
 
 
-def test_a_count_that_is_off_by_one_fails(run: Run, tmp_path: Path) -> None:
+def test_eng502_a_count_that_is_off_by_one_fails(run: Run, tmp_path: Path) -> None:
     def more(body: dict[str, Any]) -> dict[str, Any]:
         budget = body.get("thinking_token_budget")
         return body | ({"thinking_token_budget": budget + 1} if type(budget) is int and budget > 0 else {})
@@ -132,7 +132,7 @@ def test_our_own_count_off_by_one_fails_too(run: Run, tmp_path: Path, monkeypatc
     assert "ENG502" in rules(report)
 
 
-def test_a_proxy_that_drops_the_budget(run: Run, tmp_path: Path) -> None:
+def test_eng501_eng509_a_proxy_that_drops_the_budget(run: Run, tmp_path: Path) -> None:
     with served(tmp_path, "qwen3") as server, proxy(server.url, request=lab_server.without_budget) as between:
         code, report = verified(run, between.url, "qwen3", "--budget", "0", "--budget", "9")
     assert (code, rules(report)) == (1, ["ENG501", "ENG509"])
@@ -141,7 +141,7 @@ def test_a_proxy_that_drops_the_budget(run: Run, tmp_path: Path) -> None:
     assert messages["ENG509"].startswith("refused: 64.5: the server took it")
 
 
-def test_a_proxy_that_swallows_the_end_marker(run: Run, tmp_path: Path) -> None:
+def test_eng503_a_proxy_that_swallows_the_end_marker(run: Run, tmp_path: Path) -> None:
     end = Speaker(family("qwen3"), 40).markers.natural_end[0]
     with served(tmp_path, "qwen3") as server, proxy(server.url, answer=lab_server.swallowing(end)) as between:
         code, report = verified(run, between.url, "qwen3", "--budget", "9")
@@ -152,14 +152,14 @@ def test_a_proxy_that_swallows_the_end_marker(run: Run, tmp_path: Path) -> None:
     assert found["message"].startswith("budget 9")
 
 
-def test_a_proxy_that_renames_reasoning(run: Run, tmp_path: Path) -> None:
+def test_eng507_a_proxy_that_renames_reasoning(run: Run, tmp_path: Path) -> None:
     with served(tmp_path, "qwen3") as server, proxy(server.url, answer=lab_server.renaming) as between:
         code, report = verified(run, between.url, "qwen3", "--budget", "9")
     assert (code, rules(report)) == (1, ["ENG507"])
     assert "the reasoning came as reasoning_content" in report["findings"][0]["message"]
 
 
-def test_a_limit_that_nobody_asked_for(run: Run, tmp_path: Path) -> None:
+def test_eng504_a_limit_that_nobody_asked_for(run: Run, tmp_path: Path) -> None:
     limited = lambda body: {"thinking_token_budget": 3} | body  # noqa: E731
     with served(tmp_path, "qwen3", change=limited) as server:
         code, report = verified(run, server.url, "qwen3", "--budget", "9", "--budget", "-1")
@@ -178,7 +178,7 @@ def test_another_parser_than_was_said(run: Run, tmp_path: Path) -> None:
     assert "ENG506" in rules(report)  # deepseek_r1 would count 0 for a block that the prompt opens
 
 
-def test_an_answer_filed_as_reasoning(run: Run, tmp_path: Path) -> None:
+def test_eng508_an_answer_filed_as_reasoning(run: Run, tmp_path: Path) -> None:
     def all_reasoning(value: dict[str, Any]) -> dict[str, Any]:
         for choice in value.get("choices") or ():
             message = choice.get("message")
@@ -196,7 +196,7 @@ def test_an_answer_filed_as_reasoning(run: Run, tmp_path: Path) -> None:
     assert found["ENG508"].startswith("budget -1: content is ''")
 
 
-def test_a_run_that_ends_without_an_answer(run: Run, tmp_path: Path) -> None:
+def test_eng505_a_run_that_ends_without_an_answer(run: Run, tmp_path: Path) -> None:
     def emptied(value: dict[str, Any]) -> dict[str, Any]:
         for choice in value.get("choices") or ():
             for key in ("message", "delta"):
@@ -215,7 +215,7 @@ def test_a_run_that_ends_without_an_answer(run: Run, tmp_path: Path) -> None:
     assert "finish_reason stop after 40 thinking tokens, and no content" in report["findings"][0]["message"]
 
 
-def test_usage_that_is_wrong(run: Run, tmp_path: Path) -> None:
+def test_eng506_usage_that_is_wrong(run: Run, tmp_path: Path) -> None:
     def miscounted(value: dict[str, Any]) -> dict[str, Any]:
         if value.get("usage"):
             value["usage"]["completion_tokens_details"]["reasoning_tokens"] += 1
@@ -227,7 +227,7 @@ def test_usage_that_is_wrong(run: Run, tmp_path: Path) -> None:
     assert {one["ok"] for one in report["facts"]["cases"]} == {True}
 
 
-def test_a_case_without_an_answer_is_lost_and_the_rest_stands(run: Run, tmp_path: Path) -> None:
+def test_int904_a_case_without_an_answer_is_lost_and_the_rest_stands(run: Run, tmp_path: Path) -> None:
     times: list[int] = []
 
     def sometimes(value: dict[str, Any]) -> dict[str, Any]:
