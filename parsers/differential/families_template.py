@@ -66,7 +66,7 @@ _SOUND = (
     ),
     _template(_call(content="kv-lines", content_args={"value_parser": {"name": "int"}}, join=", ")),
 )
-_BROKEN = (
+_BROKEN: tuple[dict[str, Any], ...] = (
     {},
     {"response_template": "<think>"},
     _template({}),
