@@ -34,9 +34,9 @@ def main() -> int:
 
 
 def expected() -> set[str]:
-    """What git tracks of the package: every module, every fixture, `py.typed`."""
+    """What git tracks of the package: every module, every fixture, `py.typed` and the tables."""
     tracked = run("git", "-C", str(ROOT), "ls-files").splitlines()
-    wanted = {name for name in tracked if "/" not in name and name.endswith((".py", "py.typed"))}
+    wanted = {name for name in tracked if "/" not in name and name.endswith((".py", "py.typed", ".tsv"))}
     wanted |= {name for name in tracked if name.split("/")[0] in ROOMS and name.endswith((".py", ".json"))}
     wanted |= {name for name in tracked if name.startswith("fixtures/")}
     return {f"reasonctl/{name}" for name in wanted}
