@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .. import versions
+
 Family = Literal["base-thinking", "delegating", "own", "engine", "harmony", "cohere", "response-template"]
 """Which of vLLM's machineries carries the parser (facts of 0.33.0).
 
@@ -37,8 +39,6 @@ class ParserRow:
 
     name: str
     family: Family
-    since: str
-    """First vLLM version that registers the name; `0.15` stands for 0.15 or earlier."""
     start: tuple[str, ...]
     """Start markers, the usual one first; empty where thinking has none."""
     end: tuple[str, ...]
@@ -65,6 +65,8 @@ class ParserRow:
     """Texts besides the markers that the parser may take away."""
     added: tuple[str, ...] = ()
     """Texts the parser adds to the output."""
+    reads_text: bool = True
+    """False: it goes by token ids alone, and the text beside them may lack its markers."""
     takes_calls: bool = False
     """Tool calls are taken out of the text, though no tool parser stands beside this one."""
     needs_start_in_output: bool = False
@@ -82,6 +84,12 @@ class ParserRow:
     modelled: bool = False
     """This release has a built-in model of the parser."""
     quirks: tuple[str, ...] = field(default=())
+
+    @property
+    def since(self) -> str:
+        """The first vLLM release that registers the name, empty for a name that none does."""
+        found = versions.rows("reasoning-parser", self.name)
+        return versions.shown(found[0].since) if found else ""
 
     @property
     def default_on(self) -> bool:

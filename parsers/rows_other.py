@@ -10,7 +10,6 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
     ParserRow(
         name="minimax_m3",
         family="base-thinking",
-        since="0.24",
         start=("<mm:think>",),
         end=("</mm:think>",),
         truncation="reasoning where thinking_mode is enabled; else content, even behind an open prompt",
@@ -33,7 +32,6 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
     ParserRow(
         name="k2_horizon",
         family="base-thinking",
-        since="0.30",
         start=("<ifm|think>", "<ifm|think_fast>", "<ifm|think_faster>"),
         end=("</ifm|think>", "</ifm|think_fast>", "</ifm|think_faster>"),
         truncation="full: content; streamed: reasoning",
@@ -52,7 +50,6 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
     ParserRow(
         name="kimi_k3",
         family="own",
-        since="0.27",
         start=("<|open|>think<|sep|>",),
         end=("<|close|>think<|sep|>",),
         truncation="reasoning; content when thinking is off",
@@ -74,7 +71,6 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
     ParserRow(
         name="granite",
         family="own",
-        since="0.15",
         start=("Here is my thought process:", "Here's my thought process:"),
         end=("Here is my response:", "Here's my response:"),
         truncation="full: content; streamed: content, or reasoning behind a start phrase",
@@ -92,7 +88,6 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
     ParserRow(
         name="hunyuan_a13b",
         family="own",
-        since="0.15",
         start=("<think>\n",),
         end=("\n</think>\n<answer>\n",),
         truncation="content",
@@ -114,7 +109,6 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
     ParserRow(
         name="olmo3",
         family="own",
-        since="0.15",
         start=("<think>",),
         end=("</think>",),
         truncation="full: content; streamed: reasoning",
@@ -132,7 +126,6 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
         ParserRow(
             name=name,
             family="own",
-            since=since,
             start=("to=self<|message|>",),
             end=("<|eom|>", "to=user<|message|>"),
             truncation="reasoning behind a thinking header; without one content in full mode and nothing when streamed",
@@ -149,16 +142,15 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
             modelled=True,
             quirks=("cost grows with the output", "a thinking budget is refused", *quirks),
         )
-        for name, since, architectures, quirks in (
-            ("muse", "0.33", ("muse-spark", "muse_spark"), ()),
-            ("muse_glimmer", "0.28", ("muse-glimmer",), ("a subclass of muse since 0.33",)),
-            ("musespark1x", "0.33", ("muse-spark-1",), ("another name of muse",)),
+        for name, architectures, quirks in (
+            ("muse", ("muse-spark", "muse_spark"), ()),
+            ("muse_glimmer", ("muse-glimmer",), ("a subclass of muse since 0.33",)),
+            ("musespark1x", ("muse-spark-1",), ("another name of muse",)),
         )
     ),
     ParserRow(
         name="openai_gptoss",
         family="harmony",
-        since="0.15",
         start=("<|channel|>analysis<|message|>",),
         end=("<|channel|>final<|message|>",),
         truncation="by channel; an output that stops in a header is content, markers and all",
@@ -168,6 +160,7 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
         implicit_ends=("<|channel|>commentary",),
         tool_markers=("<|channel|>commentary",),
         stripped=("<|start|>assistant", "<|end|>", "<|return|>", "<|call|>"),
+        reads_text=False,
         takes_calls=True,
         reads_prompt_stream=False,
         counting="header",
@@ -183,7 +176,6 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
         ParserRow(
             name=name,
             family="cohere",
-            since="0.21",
             start=("<|START_THINKING|>",),
             end=("<|END_THINKING|>",),
             truncation=truncation,
@@ -219,7 +211,6 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
         ParserRow(
             name=name,
             family="response-template",
-            since=since,
             start=(),
             end=(),
             truncation="by the tokenizer's response template",
@@ -238,9 +229,9 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
                 *quirks,
             ),
         )
-        for name, since, sources, quirks in (
-            ("hf", "0.32", (), ()),
-            ("beam", "0.33", ("vllm/parser/beam.py",), ("constrains every output to the template by a grammar",)),
+        for name, sources, quirks in (
+            ("hf", (), ()),
+            ("beam", ("vllm/parser/beam.py",), ("constrains every output to the template by a grammar",)),
         )
     ),
 )

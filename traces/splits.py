@@ -59,6 +59,7 @@ def check(
         tool_called: the server returned a tool call.
     """
     row = ROWS.get(run.parser)
+    reads_text = row is None or row.reads_text
     modes = [mode for mode in (run.full, *run.stream) if mode.error is None]
     streams = [mode for mode in run.stream if mode.error is None]
     different = list({(mode.reasoning, mode.content): mode for mode in modes}.values())
@@ -68,7 +69,7 @@ def check(
         stream_equals_full=same(main, run.full) if main is not None and run.full.error is None else None,
         chunk_invariant=all(same(streams[0], mode) for mode in streams[1:]) if len(streams) > 1 else None,
         no_marker_leak=not any(leaked(mode, row) for mode in different) if modes else None,
-        text_conserved=all(conserved(mode, raw, row) for mode in different) if modes else None,
+        text_conserved=all(conserved(mode, raw, row) for mode in different) if modes and reads_text else None,
         answered=_answered(modes, finish_reason, called),
     )
 
@@ -151,9 +152,9 @@ def same_stripped(one: ModeResult, other: ModeResult) -> bool:
 def conserved(mode: ModeResult, raw: str, row: ParserRow | None) -> bool:
     """Reasoning and content add up to the output, white space, markers and what the row may strip or add aside.
 
-    Where the parser takes tool calls out, an output with one shows nothing.
+    Where the parser goes by ids alone, or takes tool calls out and there is one, the text shows nothing.
     """
-    if row is not None and row.takes_calls and has_tool_call(raw, row):
+    if row is not None and (not row.reads_text or (row.takes_calls and has_tool_call(raw, row))):
         return True
     parts = (mode.reasoning or "") + (mode.content or "")
     ours, theirs = _without_markers(parts, row), _without_markers(raw, row)

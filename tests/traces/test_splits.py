@@ -57,6 +57,12 @@ def test_leaks_are_of_the_parsers_own_markers() -> None:
     assert leaked(mode(None, "<think>a</think>b"), ROWS["minimax_m2_append_think"]) == ()
 
 
+def test_a_parser_that_goes_by_ids_is_not_held_to_the_text() -> None:
+    made = run(mode("a", "b"), mode("a", "b", "token"), parser="openai_gptoss")
+    assert checks(made, "analysisaassistantfinalb").text_conserved is None
+    assert conserved(mode("a", "b"), "analysisaassistantfinalb", ROWS["openai_gptoss"])
+
+
 @pytest.mark.parametrize(
     ("parser", "raw", "reasoning", "content", "kept"),
     [
