@@ -68,20 +68,38 @@ class Config:
     documents: tuple[Node, ...] = ()
 
 
-def read_config(value: str) -> Config:
+def read_config(value: str, *, argument: str = "CONFIG") -> Config:
     """Read a CONFIG value: a file, `-` for stdin, or the text itself (a number, JSON, a command line).
 
-    Text given in place of a file has the name of its argument as the path of its places, as `--serve` has.
+    Args:
+        value: what was given.
+        argument: its name; text given in place of a file has it as the path of its places, as `--serve` has.
 
     Raises:
-        InputError: it cannot be read, or is none of the forms.
+        InputError: it cannot be read, is none of the forms, or holds several servers.
     """
+    return parse_config(*_text_of(value, argument))
+
+
+def read_configs(value: str) -> tuple[list[Config], list[OtherServer]]:
+    """As `read_config`; of a file with several servers, more than one with a budget or none, one for each.
+
+    The second part are its servers of other engines.
+
+    Raises:
+        InputError: as there, but for several servers.
+    """
+    return _parsed(*_text_of(value, "CONFIG"))
+
+
+def _text_of(value: str, argument: str) -> tuple[str, str]:
+    """The text of a value and the path of its places."""
     if value == "-":
-        return parse_config(read_stdin(), path="-")
+        return read_stdin(), "-"
     if _exists(value):
-        return parse_config(read_text(Path(value), shown=value), path=value)
+        return read_text(Path(value), shown=value), value
     if re.fullmatch(r"\s*(?:-?\d+|[{\[].*)\s*", value, re.DOTALL) or (" " in value and _SERVER.search(value)):
-        return parse_config(value, path="CONFIG")
+        return value, argument
     raise InputError("no such file", source=named(value), mend=f"give a file with {READS}")
 
 
@@ -96,27 +114,40 @@ def read_requests(value: str) -> tuple[list[Request], list[Node]]:
     return requests, documents
 
 
-def parse_config(text: str, *, path: str) -> Config:
+def parse_config(text: str, path: str) -> Config:
     """`read_config` for text that is already read; `path` is its name for places."""
+    found, _ = _parsed(text, path)
+    if len(found) > 1:
+        commands = [config.command for config in found if config.command is not None]
+        names = ", ".join(command.name for command in commands)
+        count = f"{len(commands)} servers in one file: {names}"
+        raise refuse(count, commands[1].location, mend="give each a file of its own")
+    return found[0]
+
+
+def _parsed(text: str, path: str) -> tuple[list[Config], list[OtherServer]]:
     if not text.strip():
         raise InputError("it is empty", source=named(path), mend=f"write {READS}")
     _no_template(text, path, READS)
     language = _language(text, path)
     if language == "serve" or _is_other_form(text):
-        return _serve(text, path)
+        return _served(text, path)
     if language == "curl":
         documents, requests = _requests_in(text, path)
         if not requests:
             raise InputError("no curl command in it posts a body", source=named(path), mend="give -d '{...}'")
-        return Config(path, "request", documents[0].location, "curl", None, tuple(requests), None, tuple(documents))
+        config = Config(path, "request", documents[0].location, "curl", None, tuple(requests), None, tuple(documents))
+        return [config], []
     nodes = _documents(text, path, language, wanted=READS)
     if not nodes:
         raise InputError("it is empty", source=named(path), mend=f"write {READS}")
     if len(nodes) > 1:
         if all(node.entries is None for node in nodes):
             raise refuse("several values in one file", nodes[1].location, mend="give one budget a file")
-        return _request_config(nodes, path)
-    return _classified(nodes[0], path, text)
+        return [_request_config(nodes, path)], []
+    if _is_manifest(nodes[0]):
+        return _served(text, path)
+    return [_classified(nodes[0], path)], []
 
 
 def _language(text: str, path: str) -> str:
@@ -153,24 +184,23 @@ def _documents(text: str, path: str, language: str, *, wanted: str) -> list[Node
         raise
 
 
-def _serve(text: str, path: str) -> Config:
+def _served(text: str, path: str) -> tuple[list[Config], list[OtherServer]]:
     found = servers_in(text, path=path)
     commands = [server for server in found if isinstance(server, ServeCommand)]
-    foreign = [server for server in found if isinstance(server, OtherServer)]
-    if not commands and foreign:
+    others = [server for server in found if isinstance(server, OtherServer)]
+    if not commands and others:
         raise refuse(
-            f"a {foreign[0].engine} server", foreign[0].location, mend="budgets of other engines are not evaluated"
+            f"a {others[0].engine} server", others[0].location, mend="budgets of other engines are not evaluated"
         )
     if not commands:
         raise InputError("no serve command in it", source=named(path), mend=f"give {FORMS}")
     budgeted = [command for command in commands if _budget_of(command) is not None]
-    if len(commands) > 1 and len(budgeted) != 1:
-        second = (budgeted or commands)[1].location
-        names = ", ".join(command.name for command in budgeted or commands)
-        raise refuse(
-            f"{len(budgeted or commands)} servers in one file: {names}", second, mend="give each a file of its own"
-        )
-    command = budgeted[0] if budgeted else commands[0]
+    chosen = budgeted if len(budgeted) == 1 else commands
+    return [config_of(command, path) for command in chosen], others if len(chosen) > 1 else []
+
+
+def config_of(command: ServeCommand, path: str) -> Config:
+    """The configuration that a serve command is, with the budget it sets."""
     document = command.document("override-generation-config")
     entry = _budget_of(command)
     others = [
@@ -203,7 +233,12 @@ def _budget_of(command: ServeCommand) -> Entry | None:
     return document.get(BUDGET_KEY) if document is not None else None
 
 
-def _classified(node: Node, path: str, text: str) -> Config:
+def _is_manifest(node: Node) -> bool:
+    body = looks_like_body(node) or wrapped_body(node) is not None
+    return node.entries is not None and not body and bool(_MANIFEST_KEYS & node.fields().keys())
+
+
+def _classified(node: Node, path: str) -> Config:
     fields = node.fields()
     if node.items and all(item.entries is not None for item in node.items):
         return _request_config(list(node.items), path, root=node)
@@ -213,8 +248,6 @@ def _classified(node: Node, path: str, text: str) -> Config:
         return Config(path, "scalar", node.location, "the number itself", node, documents=(node,))
     if looks_like_body(node) or wrapped_body(node) is not None:
         return _request_config([node], path)
-    if _MANIFEST_KEYS & fields.keys():
-        return _serve(text, path)
     entry = fields.get(BUDGET_KEY)
     if entry is not None and len(fields) == 1:
         form: Form = "map" if entry.value.entries is not None else "scalar"

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .blame import blames
+from .bud_audit import reasoning_config
 from .evidence import gets
 from .facts import AuditFacts, SentRequest
 from .sent import variant_of
@@ -25,6 +26,8 @@ def facts_json(facts: AuditFacts) -> dict[str, Any]:
         "parser": _parser(facts),
         "serve_flags": serve_flags(facts),
     }
+    if facts.budget is not None:
+        found["budget"] = facts.budget.as_json()
     return found if facts.requests is None else {**found, "requests": _sent(facts.requests)}
 
 
@@ -46,7 +49,9 @@ def _sent(requests: Iterable[SentRequest]) -> dict[str, Any]:
 
 def serve_flags(facts: AuditFacts) -> list[str]:
     """The flags to paste: the recommended parser's, none where none is needed or none passes."""
-    return ["--reasoning-parser", facts.recommended] if facts.recommended is not None else []
+    if facts.recommended is None:
+        return []
+    return ["--reasoning-parser", facts.recommended, *reasoning_config(facts)]
 
 
 def _model(facts: AuditFacts) -> dict[str, Any]:

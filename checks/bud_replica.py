@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..budgets.context import markers_of
 from ..budgets.counting import Markers, Rule, Written, counter, play
 from ..budgets.facts import BudgetFacts
-from ..budgets.strings import Strings, counting_rule
+from ..budgets.strings import Runner, Strings, counting_rule
 from ..parsers.base import Vocabulary
 
 THOUGHT = "one two three four five six seven eight nine ten eleven twelve"
@@ -59,11 +59,10 @@ def replicas(facts: BudgetFacts) -> list[Replica]:
     words = facts.context.vocabulary if facts.context is not None else _words(strings)
     end = _end(facts, strings)
     real = facts.context is not None and facts.context.real
-    runners = [facts.runner] if facts.runner is not None else ["v1", "v2"]
+    runners: tuple[Runner, ...] = (facts.runner,) if facts.runner is not None else ("v1", "v2")
     return [
         Replica(counting_rule(facts.target, runner), markers_of(strings, words), strings, end, words, real)
         for runner in runners
-        if runner is not None
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ..budgets.request import Endpoint
 from ..parsers.target import NEWEST, Target
@@ -14,6 +14,9 @@ from .finding import Confidence, Location
 from .probes import Weight, weight_of
 from .thinking import Thinking, thinks
 from .trial import Candidate
+
+if TYPE_CHECKING:
+    from ..budgets.facts import BudgetFacts
 
 Mode = Literal["configured", "auto", "none"]
 _OWN_VOCABULARY = ("hunyuan_a13b", "olmo3")
@@ -138,6 +141,7 @@ class AuditFacts:
         registered: the parsers of the running vLLM that ran the probes, a plugin's included; empty: the built-in models
             ran them.
         plugin_problem: why a plugin's parsers are not among them.
+        budget: the thinking budget that is judged here; None where nobody sets one.
     """
 
     source: str
@@ -165,6 +169,7 @@ class AuditFacts:
     gates: tuple[Gate, ...] = ()
     registered: tuple[str, ...] = ()
     plugin_problem: str | None = None
+    budget: BudgetFacts | None = None
     template_at: Location | None = None
     """The line of the template that writes the last marker of a plain prompt, or its first line."""
 

@@ -17,6 +17,7 @@ from .options import CheckOptions, checking
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..checks.bud_audit import BudgetAsked
     from ..checks.facts import AuditFacts, OldFieldRead, SentRequest, ServerFacts
     from ..checks.finding import Coverage, Location
     from ..checks.report import Report
@@ -64,6 +65,12 @@ def audit(
         str | None,
         typer.Option(metavar="FILE", help="What is really sent (bodies, curl, traces): it decides what weighs."),
     ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|N", help="A thinking budget to judge: a number, or a file as validate-config takes it."
+        ),
+    ] = None,
     client: Annotated[
         list[str] | None,
         typer.Option(metavar="FILE", help="A client's source, or a folder: does it read the field it gets?"),
@@ -77,17 +84,19 @@ def audit(
 ) -> Report:
     """Render the template in every way a request can, put probes to the parser, and say what a client would get."""
     not_empty(model=model, parser=parser, serve=serve, chat_template_kwargs=chat_template_kwargs, print=print_)
-    not_empty(chat_template=chat_template, requests=requests)
+    not_empty(chat_template=chat_template, requests=requests, budget=budget)
     for path in paths or []:
         not_empty(PATH=path)
     template_file = Path(chat_template) if chat_template is not None else None
     if print_ is not None and print_ not in PRINTABLE:
         raise InputError(f"{print_!r} cannot be printed", source="--print", mend="use --print flags")
+    sent, asked = _sent(requests, budget)
     given = Given(
         parser=parser,
         chat_template=template_file,
         asked=_asked(chat_template_kwargs),
-        requests=_requests(requests),
+        requests=sent,
+        budget=asked,
         clients=_clients(client or []),
     )
     found = find_jobs(paths or [], model, serve, parse_model_map(model_map) if model_map else None)
@@ -106,6 +115,7 @@ class Given:
     asked: tuple[Mapping[str, Any], ...]
     requests: tuple[SentRequest, ...] | None
     clients: tuple[OldFieldRead, ...] | None
+    budget: BudgetAsked | None = None
 
 
 def _asked(text: str | None) -> tuple[Mapping[str, Any], ...]:
@@ -117,14 +127,19 @@ def _asked(text: str | None) -> tuple[Mapping[str, Any], ...]:
     return (taken(kwargs, source=KWARGS),)
 
 
-def _requests(path: str | None) -> tuple[SentRequest, ...] | None:
-    if path is None:
-        return None
-    from ..budgets.config import read_requests
+def _sent(path: str | None, budget: str | None) -> tuple[tuple[SentRequest, ...] | None, BudgetAsked | None]:
+    """What is really sent, None where nobody says so, and what `--budget` and those requests say of budgets."""
+    if path is None and budget is None:
+        return None, None
+    if path == budget == "-":
+        raise InputError("--budget and --requests cannot both read standard input", mend="give one of them a file")
+    from ..budgets.config import read_config, read_requests
+    from ..checks.bud_audit import BudgetAsked
     from ..checks.sent import sent_requests
 
-    found, _ = read_requests(path)
-    return sent_requests(found)
+    found, documents = read_requests(path) if path is not None else ([], [])
+    config = read_config(budget, argument="--budget") if budget is not None else None
+    return sent_requests(found) if path is not None else None, BudgetAsked(config, found, documents)
 
 
 def _clients(paths: Sequence[str]) -> tuple[OldFieldRead, ...] | None:
@@ -164,6 +179,7 @@ def _audited(job: Job, given: Given, options: CheckOptions) -> AuditFacts:
         engine=options.engines.first(plugin_of(command)) if options.engines.specs else None,
         requests=given.requests,
         clients=given.clients,
+        budget=given.budget,
     )
 
 

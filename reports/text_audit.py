@@ -9,6 +9,7 @@ from rich.text import Text
 
 from ..checks.finding import Finding
 from ..checks.report import Report
+from . import text_budget
 from .page import STYLE, Page, styled
 from .wording import compact, judged_as, quoted, shortened, variant_name, visible
 
@@ -28,6 +29,8 @@ def show(page: Page, report: Report) -> None:
         _model(page, report, facts)
         _states(page, facts.get("prompt_states") or [])
         _parser(page, facts.get("parser") or {})
+        if facts.get("budget"):
+            text_budget.show_in_audit(page, facts["budget"], str(facts.get("target") or report.target))
         flags = facts.get("serve_flags")
         if flags:
             page.blank()

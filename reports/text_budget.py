@@ -23,19 +23,29 @@ def show(page: Page, report: Report) -> None:
         styled(report.verdict.upper(), report.verdict),
         Text(f"  {visible(str(facts.get('dialect')))} thinking budget, {visible(str(facts.get('form')))}", "bold"),
     )
+    _budget(page, facts, report.target)
+    page.blank()
+
+
+def show_in_audit(page: Page, facts: Mapping[str, Any], target: str) -> None:
+    """The budget of an audit, below what it says of the parser: the same without a headline."""
+    page.blank()
+    _budget(page, facts, target)
+
+
+def _budget(page: Page, facts: Mapping[str, Any], target: str) -> None:
     rows: list[tuple[str, str | Text]] = []
     if facts.get("path"):
         rows.append(("read", _read(facts)))
     if facts.get("budgets") is not None:
         rows.append(("budgets", _budgets(facts["budgets"])))
-    rows.append(("judged by", str(facts.get("rules") or f"the rules of {report.target}")))
+    rows.append(("judged by", str(facts.get("rules") or f"the rules of {target}")))
     if facts.get("prompts"):
         template = PurePath(str(facts["prompts"].get("template"))).name
         rows.append(("template", f"{template} of {facts['prompts'].get('model')}"))
     page.fields(rows)
     _table(page, facts)
     _ungranted(page, facts.get("requests") or [])
-    page.blank()
 
 
 def _read(facts: Mapping[str, Any]) -> str:
@@ -62,7 +72,14 @@ def _table(page: Page, facts: Mapping[str, Any]) -> None:
         requests.setdefault((row["effort"], row["request_budget"]), {})[row["max_tokens"]] = row
     reserve = int(facts.get("answer_reserve", _ANSWER_RESERVE))
     prompts = facts.get("prompts")
-    rows = []
+    rows: list[tuple[Text, ...]] = []
+    unbudgeted = [cells for cells in requests.values() if all(row["source"] == "none" for row in cells.values())]
+    if facts.get("dialect") != "slimserve" and len(unbudgeted) > 1:  # where no effort brings one, they are all alike
+        requests = {key: cells for key, cells in requests.items() if cells not in unbudgeted}
+        blank = [Text("-", "dim")] if prompts else []
+        rows.append(
+            (Text("no budget, any effort"), Text("no cutoff"), *blank, *(Text("no cutoff", "dim"),) * len(ceilings))
+        )
     for cells in requests.values():
         first = next(iter(cells.values()))
         cutoffs = [_cell(cells[ceiling], reserve) if ceiling in cells else Text("-", "dim") for ceiling in ceilings]

@@ -65,7 +65,14 @@ def test_a_template_that_eats_memory_costs_its_results_and_nothing_else() -> Non
     assert found.severity == "error"
     assert found.evidence["kind"] in ("memory", "output", "crashed", "unseen")
     assert judged.facts.recommended is None
-    assert {row.surface for row in coverage(judged.facts)} == {"template", "prompt", "tokenizer", "parser", "server"}
+    assert {row.surface for row in coverage(judged.facts)} == {
+        "template",
+        "prompt",
+        "tokenizer",
+        "parser",
+        "server",
+        "budget",
+    }
 
 
 def test_tpl009_names_the_levels_that_raise_and_the_map_that_mends_it() -> None:
