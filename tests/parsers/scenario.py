@@ -65,6 +65,7 @@ class Scenario:
         late: characters by which the text of a stream comes after its ids.
         texts: the tokens' texts where they are not what decoding gives.
         markers: added tokens, and `declared` those that the tokenizer declares special.
+        pieces: tokens the vocabulary has beside those of the output.
         version: the vLLM whose values they are.
     """
 
@@ -85,13 +86,14 @@ class Scenario:
     markers: tuple[str, ...] = MARKERS
     declared: tuple[str, ...] = ("<eos>",)
     chat_template: str | None = None
+    pieces: tuple[str, ...] = ()
     version: str = "0.33.0"
 
     def spec(self) -> Spec:
         markers = dict.fromkeys(self.markers, "plain") | dict.fromkeys(self.declared, "declared")
         pieces = dict.fromkeys(
             token
-            for token in self.output
+            for token in (*self.output, *self.pieces)
             if token not in markers and len(token.encode() if isinstance(token, str) else token) > 1
         )
         return Spec(tuple(pieces), tuple(markers.items()), self.chat_template)
