@@ -30,7 +30,6 @@ _QWEN_CALL = ("<tool_call>", "<function=")
 
 def _engine(
     name: str,
-    since: str,
     module: str,
     architectures: tuple[str, ...],
     *,
@@ -52,7 +51,6 @@ def _engine(
     return ParserRow(
         name=name,
         family="engine",
-        since=since,
         start=markers[0],
         end=markers[1],
         truncation=truncation,
@@ -79,7 +77,6 @@ def _engine(
 ENGINE_ROWS: tuple[ParserRow, ...] = (
     _engine(
         "qwen3",
-        "0.15",
         "qwen3",
         (
             "qwen3",
@@ -98,14 +95,12 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     ),
     _engine(
         "mimo",
-        "0.20",
         "mimo",
         ("mimo_v2", "mimo-v2"),
         turn_boundaries=_CHATML,
     ),
     _engine(
         "nemotron_v3",
-        "0.18",
         "nemotron_v3",
         ("nemotron_h", "nemotron-3", "nemotron"),
         kwargs=(_ENABLE, _FORCE),
@@ -117,7 +112,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     ),
     _engine(
         "granite_thinking_parser",
-        "0.31",
         "granite_thinking",
         ("granite-4.2",),
         kwargs=(_ENABLE, _FORCE),
@@ -130,7 +124,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     ),
     _engine(
         "step3p5",
-        "0.16",
         "step3p5",
         ("step3p5", "step-3.5", "step-3.7"),
         kwargs=(),
@@ -140,7 +133,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     ),
     _engine(
         "minicpmv",
-        "0.32",
         "minicpmv",
         ("minicpmv", "minicpm-v"),
         stripped=(
@@ -155,7 +147,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     ),
     _engine(
         "seed_oss",
-        "0.15",
         "seed_oss",
         ("seed_oss", "seed-oss"),
         markers=(("<seed:think>",), ("</seed:think>",)),
@@ -166,7 +157,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     *(
         _engine(
             name,
-            since,
             "glm47_moe",
             architectures,
             kwargs=(_THINKING, _ENABLE_TOO),
@@ -174,14 +164,13 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
             tool_markers=("<tool_call>",),
             quirks=("with a GLM-5.3 template in the tokenizer the off switch is ignored",),
         )
-        for name, since, architectures in (
-            ("glm45", "0.15", ("glm4_moe", "glm4v_moe", "glm-4.5", "glm-4.6", "glm-4.7", "glm-5", "macaron")),
-            ("glm47", "0.24", ("glm4_moe_lite", "glm_moe_dsa", "glm-4.7", "glm-5")),
+        for name, architectures in (
+            ("glm45", ("glm4_moe", "glm4v_moe", "glm-4.5", "glm-4.6", "glm-4.7", "glm-5", "macaron")),
+            ("glm47", ("glm4_moe_lite", "glm_moe_dsa", "glm-4.7", "glm-5")),
         )
     ),
     _engine(
         "ling3",
-        "0.28",
         "ling3",
         ("ling-3",),
         kwargs=(_THINKING, _ENABLE_TOO),
@@ -190,7 +179,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     ),
     _engine(
         "kimi_k2",
-        "0.15",
         "kimi_k2",
         ("kimi_k2", "kimi_k25", "kimi-k2"),
         kwargs=(_THINKING, _ENABLE_TOO),
@@ -199,7 +187,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     ),
     _engine(
         "minimax_m2",
-        "0.15",
         "minimax_m2",
         ("minimax_m2", "minimax-m2"),
         kwargs=(),
@@ -210,7 +197,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     *(
         _engine(
             name,
-            since,
             name,
             architectures,
             kwargs=(
@@ -222,17 +208,15 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
             tool_markers=calls,
             quirks=("off: full mode still splits a block the model opens", *quirks),
         )
-        for name, since, architectures, calls, quirks in (
+        for name, architectures, calls, quirks in (
             (
                 "deepseek_v4",
-                "0.20",
                 ("deepseek_v4", "deepseek-v4"),
                 ("<｜DSML｜tool_calls>", "<｜DSML｜toolcalls>", "<｜DSML｜tool>"),
                 (),
             ),
             (
                 "deepseek_v41",
-                "0.30",
                 ("deepseek_v41", "deepseek-v4.1"),
                 ("<｜DSML｜ calls>",),
                 ("the tool call opening is text, not one token",),
@@ -241,7 +225,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     ),
     _engine(
         "gemma4",
-        "0.19",
         "gemma4",
         ("gemma4", "gemma-4", "diffusiongemma"),
         markers=(("<|channel>",), ("<channel|>",)),
@@ -261,7 +244,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     ),
     _engine(
         "inkling",
-        "0.26",
         "inkling",
         ("inkling",),
         markers=(("<|content_thinking|>",), ("<|end_message|>",)),
@@ -288,7 +270,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     ),
     _engine(
         "mistral",
-        "0.15",
         "mistral",
         ("mistral3", "magistral", "ministral-3", "mistral-small-4", "mistral-medium-3.5"),
         markers=(("[THINK]", "<think>"), ("[/THINK]", "</think>")),
@@ -307,7 +288,6 @@ ENGINE_ROWS: tuple[ParserRow, ...] = (
     ),
     _engine(
         "plamo3",
-        "0.32",
         "plamo3",
         ("plamo3", "plamo-3"),
         markers=(("<|plamo:begin_think:plamo|>",), ("<|plamo:end_think:plamo|>",)),

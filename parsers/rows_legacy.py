@@ -20,11 +20,10 @@ def _source(*modules: str) -> tuple[str, ...]:
     return (*(f"vllm/reasoning/{module}_reasoning_parser.py" for module in modules), _BASE)
 
 
-def _r1(name: str, since: str, architectures: tuple[str, ...]) -> ParserRow:
+def _r1(name: str, architectures: tuple[str, ...]) -> ParserRow:
     return ParserRow(
         name=name,
         family="base-thinking",
-        since=since,
         start=_THINK[0],
         end=_THINK[1],
         truncation="reasoning, whatever the kwargs say",
@@ -42,7 +41,6 @@ def _r1(name: str, since: str, architectures: tuple[str, ...]) -> ParserRow:
 
 def _delegating(
     name: str,
-    since: str,
     default: str,
     architectures: tuple[str, ...],
     *quirks: str,
@@ -53,7 +51,6 @@ def _delegating(
     return ParserRow(
         name=name,
         family="delegating",
-        since=since,
         start=_THINK[0],
         end=_THINK[1],
         truncation="reasoning; content when thinking is off",
@@ -79,21 +76,18 @@ def _delegating(
 LEGACY_ROWS: tuple[ParserRow, ...] = (
     _r1(
         "deepseek_r1",
-        "0.15",
         ("deepseek-r1", "deepseek_v3", "qwq", "intern-s1", "trinity-large-thinking"),
     ),
-    _r1("step5", "0.33", ("step5", "step-5")),
+    _r1("step5", ("step5", "step-5")),
     _delegating(
         "deepseek_v3",
-        "0.15",
         "off",
         ("deepseek_v3", "deepseek_v32", "deepseek-v3.1", "deepseek-v3.2", "deepseek-v31", "deepseek-v32"),
         "without kwargs it has no markers, so a thinking budget is refused",
     ),
-    _delegating("holo2", "0.15", "on", ("holo2",), "a single false switch turns it off"),
+    _delegating("holo2", "on", ("holo2",), "a single false switch turns it off"),
     _delegating(
         "poolside_v1",
-        "0.21",
         "off",
         ("laguna",),
         "demands <assistant> even when off",
@@ -104,7 +98,6 @@ LEGACY_ROWS: tuple[ParserRow, ...] = (
     ParserRow(
         name="ernie45",
         family="base-thinking",
-        since="0.15",
         start=_THINK[0],
         end=_THINK[1],
         truncation="reasoning, whatever the kwargs say",
@@ -127,7 +120,6 @@ LEGACY_ROWS: tuple[ParserRow, ...] = (
     ParserRow(
         name="step3",
         family="own",
-        since="0.15",
         start=_THINK[0],
         end=_THINK[1],
         truncation="reasoning, whatever the kwargs say",
@@ -143,7 +135,6 @@ LEGACY_ROWS: tuple[ParserRow, ...] = (
     ParserRow(
         name="hy_v3",
         family="base-thinking",
-        since="0.20",
         start=_THINK[0],
         end=_THINK[1],
         truncation="reasoning; content when thinking is off",
@@ -167,7 +158,6 @@ LEGACY_ROWS: tuple[ParserRow, ...] = (
     ParserRow(
         name="hy_v4",
         family="own",
-        since="0.29",
         start=_THINK[0],
         end=_THINK[1],
         truncation="reasoning; content when thinking is off",
@@ -190,7 +180,6 @@ LEGACY_ROWS: tuple[ParserRow, ...] = (
     ParserRow(
         name="minimax_m2_append_think",
         family="own",
-        since="0.15",
         start=_THINK[0],
         end=_THINK[1],
         truncation="content",

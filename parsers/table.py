@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
+from .. import versions
 from .row import Counting, Family, ParserRow, SwitchKwarg
 from .rows_engine import ENGINE_ROWS
 from .rows_legacy import LEGACY_ROWS
 from .rows_other import OTHER_ROWS
-from .target import NEWEST, Target
+from .target import Target
 
 __all__ = ["ROWS", "Counting", "Family", "ParserRow", "SwitchKwarg", "names", "near_names", "paired"]
 
@@ -23,14 +24,14 @@ ROWS: Mapping[str, ParserRow] = MappingProxyType(
 
 @cache
 def names(target: Target | None = None) -> tuple[str, ...]:
-    """The reasoning parsers a server registers, sorted.
+    """The reasoning parsers a server registers, sorted, of those the table has (see versions.tsv).
 
-    No name has been removed since 0.15, so a version has every name whose `since` is not above it. Versions before 0.15
-    are answered with 0.15's names, versions past the newest modelled one with its names; slimserve with the newest's.
+    Releases past the newest modelled one are answered with its names, slimserve with the newest's. The first releases,
+    which the version table does not reach, had none.
     """
-    version = _version(NEWEST) if target is None or target.product == "slimserve" else target.version[:2]
-    version = max(version, _version("0.15"))
-    return tuple(name for name, row in ROWS.items() if _version(row.since) <= version)
+    version = (target if target is not None and target.product == "vllm" else Target()).version
+    known = set(versions.names("reasoning-parser", version))
+    return tuple(name for name in ROWS if name in known)
 
 
 def near_names(name: str, target: Target | None = None) -> tuple[str, ...]:
@@ -71,8 +72,3 @@ def _preferred(row: ParserRow) -> str:
 
 def _plain(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
-
-
-def _version(text: str) -> tuple[int, int]:
-    major, minor = text.split(".")[:2]
-    return int(major), int(minor)
