@@ -420,7 +420,6 @@ def _unknown_row(name: str) -> ParserRow:
     return ParserRow(
         name=name,
         family="own",
-        since="",
         start=(),
         end=(),
         truncation=unknown,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from ..table import ROWS
+from ... import versions
 from ..target import Target
 
 
@@ -18,6 +18,5 @@ def target_of(version: str, names: Collection[str]) -> Target:
     if match and match.group(0) not in ("0.0", "0.0.0"):
         major, minor, patch = (int(part or 0) for part in match.groups())
         return Target("vllm", (major, minor, patch))
-    known = [tuple(map(int, ROWS[name].since.split("."))) for name in names if name in ROWS]
-    major, minor, patch = (*max(known, default=Target().version), 0, 0)[:3]
-    return Target("vllm", (major, minor, patch))
+    known = [since for name in names for row in versions.rows("reasoning-parser", name) if (since := row.since)]
+    return Target("vllm", max(known, default=Target().version))

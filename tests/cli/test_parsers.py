@@ -32,9 +32,9 @@ def test_table_has_every_name(run) -> None:  # type: ignore[no-untyped-def]
     assert lines[0] == "42 reasoning parsers of vllm==0.33.0"
     first_words = {line.split()[0] for line in lines[3:] if line.startswith(" ") and line.split()}
     assert set(parsers.names()) <= first_words
-    assert starting(lines, " deepseek_v3 0.15 <think> </think> thinking, ")
+    assert starting(lines, " deepseek_v3 0.11.1 <think> </think> thinking, ")
     assert " enable_thinking: off" in lines
-    assert starting(lines, " step3p5 0.16 <think> </think> - ")
+    assert starting(lines, " step3p5 0.15.1 <think> </think> - ")
 
 
 def starting(lines: list[str], head: str) -> list[str]:
@@ -46,9 +46,9 @@ def test_table_and_page_say_what_a_model_was_checked_with(run, monkeypatch: pyte
     monkeypatch.setattr("reasonctl.parsers.checked.last_checks", lambda name: known.get(name, ()))
     lines = run("parsers")[1].splitlines()
     assert lines[2].endswith("switch and its default 0.33.0 0.32.0")
-    assert " qwen3 0.15 <think> </think> enable_thinking: on 500 60" in lines
+    assert " qwen3 0.9 <think> </think> enable_thinking: on 500 60" in lines
     assert " step5 0.33 <think> </think> - 9 -" in lines
-    assert " step3 0.15 <think> </think> - - -" in lines
+    assert " step3 0.10.1 <think> </think> - - -" in lines
     page = run("parsers", "qwen3")[1]
     assert "checked with vLLM 0.33.0: the same on 500 cases (seed 7); vLLM 0.32.0" in page
     assert "checked with no real vLLM yet" in run("parsers", "step3")[1]
@@ -117,7 +117,7 @@ def test_json_of_the_table_and_of_one(run) -> None:  # type: ignore[no-untyped-d
 
 def test_a_kwarg_that_is_no_switch_is_told_apart(run) -> None:  # type: ignore[no-untyped-def]
     _, out, _ = run("parsers")
-    assert starting(out.splitlines(), " nemotron_v3 0.18 <think> </think> enable_thinking: on")
+    assert starting(out.splitlines(), " nemotron_v3 0.17.1 <think> </think> enable_thinking: on")
     _, out, _ = run("parsers", "nemotron_v3")
     assert "\n reads too force_nonempty_content, off by default: " in out
 

@@ -24,7 +24,7 @@ def test_rows_name_registered_parsers_newest_first_and_each_change_once() -> Non
 
 
 def since(name: str) -> tuple[int, int, int]:
-    major, minor = ROWS[name].since.split(".")
+    major, minor = ROWS[name].since.split(".")[:2]
     return int(major), int(minor), 0
 
 
