@@ -171,7 +171,7 @@ def _audited(job: Job, given: Given, options: CheckOptions) -> AuditFacts:
     return gather(
         model,
         source=named or "(the server's default model)",
-        parser=_parser(given.parser, command),
+        parser=_parser(given.parser, command, model),
         target=target,
         server=_server(command) if command is not None else None,
         asked=(*given.asked, *(variant for variant in sent if variant not in given.asked)),
@@ -183,15 +183,20 @@ def _audited(job: Job, given: Given, options: CheckOptions) -> AuditFacts:
     )
 
 
-def _parser(given: str | None, command: ServeCommand | None) -> str | None:
-    """The parser to judge, None for none, `auto` where nothing says one."""
+def _parser(given: str | None, command: ServeCommand | None, model: Model | None) -> str | None:
+    """The parser to judge, None for none, `auto` where nothing says one. SlimServe takes one by the architecture."""
     from ..checks.srv_flags import structured_outputs_parser
 
     if given is not None:
         return None if given == "none" else given
     if command is None:
         return "auto"
-    return command.reasoning_parser or structured_outputs_parser(command)
+    named = command.reasoning_parser or structured_outputs_parser(command)
+    if command.product == "slimserve" and model is not None:
+        from ..budgets.slimserve import parser_of
+
+        return parser_of(named, model.model_type, model.architectures)
+    return named
 
 
 def _server(command: ServeCommand) -> ServerFacts:

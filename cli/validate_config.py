@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..budgets.dialects import DIALECTS, EFFORTS, choose_dialect, near_efforts
-from ..checks.finding import Coverage
+from ..checks.finding import Coverage, Finding, Location
 from ..checks.report import Report, make_report
 from ..errors import InputError
 from .options import CheckOptions, checking
 
 if TYPE_CHECKING:
     from ..budgets.config import Config
+    from ..budgets.context import ModelContext
+    from ..budgets.document import Node
     from ..budgets.facts import BudgetFacts
+    from ..budgets.request import Request
     from ..budgets.template import TemplateFacts
     from ..parsers.target import Target
+    from ..serve.command import OtherServer
 
 KWARGS = "default-chat-template-kwargs"
 LARGEST = 2**63 - 1
@@ -74,23 +79,45 @@ def validate_config(
     options: CheckOptions,
 ) -> Report:
     """Check a thinking budget, and show the cutoff that every effort and request gets."""
-    from ..budgets.config import read_config, read_requests
-    from ..budgets.facts import gather
-    from ..budgets.request import as_messages
-    from ..checks.bud import check_budget
-    from ..parsers.target import Target
+    from ..budgets.config import read_configs, read_requests
 
     efforts = _efforts(effort)
     if config == requests == "-":
         raise InputError("CONFIG and --requests cannot both read standard input", mend="give one of them a file")
-    read = read_config(config)
+    configs, others = read_configs(config)
     further, documents = read_requests(requests) if requests is not None else ([], [])
-    if dialect == "anthropic":
+    asked = _Asked(model, chat_template, max_tokens or (), efforts, further, documents, dialect, answer_reserve)
+    judged = [_judged(read, asked, options) for read in configs]
+    return _report(judged, others, options)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What the call says beside CONFIG."""
+
+    model: str | None
+    chat_template: Path | None
+    limits: Sequence[int]
+    efforts: frozenset[str] | None
+    requests: Sequence[Request]
+    documents: Sequence[Node]
+    dialect: str | None
+    answer_reserve: int
+
+
+def _judged(read: Config, asked: _Asked, options: CheckOptions) -> tuple[BudgetFacts, list[Coverage]]:
+    """One configuration's facts, and what of its model could be looked at."""
+    from ..budgets.facts import gather
+    from ..budgets.request import as_messages
+    from ..parsers.target import Target
+
+    further = list(asked.requests)
+    if asked.dialect == "anthropic":
         read = replace(read, requests=tuple(map(as_messages, read.requests)))
         further = [as_messages(request) for request in further]
     everything = [*read.requests, *further]
     chosen = choose_dialect(
-        dialect,
+        asked.dialect,
         target=options.target,
         form=read.form,
         slimserve_command=read.command is not None and read.command.product == "slimserve",
@@ -98,31 +125,62 @@ def validate_config(
             r.budget is not None or r.broken_thinking for r in everything if r.endpoint == "messages"
         ),
     )
-    target = options.target or (Target("slimserve") if chosen == "slimserve" else options.engines.target(None, None))
-    template, inherited, template_coverage = _template(
-        model, chat_template, read, target, chosen == "slimserve" or any(r.budget is not None for r in everything)
-    )
+    own = read.command if read.command is not None and read.command.product == "vllm" else None
+    target = options.target or (Target("slimserve") if chosen == "slimserve" else options.engines.target(None, own))
+    tokens_matter = chosen == "slimserve" or any(r.budget is not None for r in everything)
+    template, inherited, context, rows = _template(asked, read, target, tokens_matter)
     facts = gather(
         read,
         target=target,
         dialect=chosen,
-        limits=max_tokens or (),
-        efforts=efforts,
+        limits=asked.limits,
+        efforts=asked.efforts,
         requests=further,
-        documents=documents,
-        answer_reserve=answer_reserve,
+        documents=asked.documents,
+        answer_reserve=asked.answer_reserve,
         template=template,
         inherited=inherited,
+        context=context,
     )
+    return facts, [*_coverage(facts), *rows]
+
+
+def _report(
+    judged: Sequence[tuple[BudgetFacts, list[Coverage]]], others: Sequence[OtherServer], options: CheckOptions
+) -> Report:
+    """One report over all servers of the file; of one configuration, its facts are the report's."""
+    from ..checks.bud import check_budget
+
+    several = len(judged) + len(others) > 1
+    findings: list[Finding] = []
+    coverage: list[Coverage] = []
+    servers: list[dict[str, Any]] = []
+    for facts, rows in judged:
+        name = facts.command.name if several and facts.command is not None else None
+        for found in check_budget(facts):
+            findings.append(found if name is None else replace(found, subject={"server": name, **found.subject}))
+        for row in rows:
+            reason = f"{name}: {row.reason}" if name is not None and row.reason else row.reason or name
+            coverage.append(replace(row, reason=reason))
+        place = facts.command.location if facts.command is not None else facts.location
+        servers.append({"name": name, "location": _place(place), "target": str(facts.target), **facts.as_json()})
+    for server in others:
+        coverage.append(Coverage("server", "skipped", f"{server.name}: a {server.engine} server: not evaluated"))
+        servers.append({"name": server.name, "location": _place(server.location), "engine": server.engine})
+    first = judged[0][0]
     return make_report(
         "validate-config",
-        target=str(target),
+        target=str(first.target),
         engine=options.engines.described,
-        facts=facts.as_json(),
-        findings=check_budget(facts),
-        coverage=[*_coverage(facts), *template_coverage],
+        facts={"servers": servers} if several else first.as_json(),
+        findings=findings,
+        coverage=coverage,
         policy=options.policy,
     )
+
+
+def _place(place: Location) -> dict[str, Any]:
+    return {"path": place.path, "line": place.line, "column": place.column}
 
 
 def _efforts(given: list[str] | None) -> frozenset[str] | None:
@@ -148,20 +206,24 @@ def _coverage(facts: BudgetFacts) -> list[Coverage]:
 
 
 def _template(
-    model: str | None, chat_template: Path | None, read: Config, target: Target, tokens_matter: bool
-) -> tuple[TemplateFacts | None, dict[str, object] | None, list[Coverage]]:
-    """What the model's template says of efforts, its own generation config, and what could be looked at."""
-    if model is None and chat_template is None:
-        unseen = "no --model: BUD308, BUD309, BUD311 and BUD314 are not evaluated"
-        return None, None, [Coverage("template", "absent", unseen)]
+    asked: _Asked, read: Config, target: Target, tokens_matter: bool
+) -> tuple[TemplateFacts | None, dict[str, object] | None, ModelContext | None, list[Coverage]]:
+    """The model's template, its generation config, its prompts as a counter sees them, and what could be looked at."""
+    if asked.model is None and asked.chat_template is None:
+        unseen = "no --model: BUD308, BUD309, BUD311, BUD313, BUD314 and BUD326 are not evaluated"
+        return None, None, None, [Coverage("template", "absent", unseen)]
+    from ..budgets.context import model_context
     from ..budgets.template import template_facts
+    from ..checks.thinking import read_thinking
+    from ..parsers import ROWS
     from ..prompts.model import load_model
     from ..prompts.survey import survey
 
-    loaded = load_model(model if model is not None else str(chat_template), chat_template=chat_template)
+    source = asked.model if asked.model is not None else str(asked.chat_template)
+    loaded = load_model(source, chat_template=asked.chat_template)
     inherited = dict(loaded.generation_config)
     if loaded.code_prompt is not None:
-        return None, inherited, [Coverage("template", "skipped", loaded.code_prompt)]
+        return None, inherited, None, [Coverage("template", "skipped", loaded.code_prompt)]
     command = read.command
     seen = survey(
         loaded,
@@ -171,9 +233,9 @@ def _template(
     )
     facts = template_facts(seen, command)
     if facts is None:
-        return None, inherited, [Coverage("template", "skipped", "the model has no chat template")]
+        return None, inherited, None, [Coverage("template", "skipped", "the model has no chat template")]
     rows = [Coverage("template", "examined")]
     if tokens_matter:
         reason = None if facts.markers else loaded.tokenizer_problem or "no reasoning markers are known"
         rows.append(Coverage("tokenizer", "examined" if facts.markers else "skipped", reason))
-    return facts, inherited, rows
+    return facts, inherited, model_context(seen, read_thinking(seen, ROWS.values())), rows

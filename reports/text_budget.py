@@ -18,13 +18,25 @@ _ANSWER_RESERVE = 256
 
 def show(page: Page, report: Report) -> None:
     """Headline, the budget as it was read, the table of resolutions, and the requests that get none."""
-    facts = report.facts
+    servers = report.facts.get("servers")
+    for facts in servers if isinstance(servers, Sequence) else [report.facts]:
+        if facts.get("engine"):
+            page.line(Text(visible(f"-     {facts.get('name')}: a {facts['engine']} server, not evaluated"), "bold"))
+            page.blank()
+            continue
+        if facts.get("name"):
+            page.line(Text(visible(f"{facts['name']}  judged as {facts.get('target')}"), "bold"))
+        else:
+            _headline(page, report, facts)
+        _budget(page, facts, report.target)
+        page.blank()
+
+
+def _headline(page: Page, report: Report, facts: Mapping[str, Any]) -> None:
     page.line(
         styled(report.verdict.upper(), report.verdict),
         Text(f"  {visible(str(facts.get('dialect')))} thinking budget, {visible(str(facts.get('form')))}", "bold"),
     )
-    _budget(page, facts, report.target)
-    page.blank()
 
 
 def show_in_audit(page: Page, facts: Mapping[str, Any], target: str) -> None:
