@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..base import Delta, ParserModel, ParserRaisedError, ParserUnsupportedError, Split, Vocabulary
@@ -64,7 +65,7 @@ def is_fork() -> bool:
         return False
     # Both packages write the same files, and either may have been the last.
     compiled = [file for file in files if file.name.startswith("openai_harmony.")]
-    return bool(compiled) and all(file.locate().stat().st_size == file.size for file in compiled)
+    return bool(compiled) and all(Path(file.locate()).stat().st_size == file.size for file in compiled)
 
 
 def _load() -> Harmony:
