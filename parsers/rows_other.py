@@ -14,8 +14,8 @@ OTHER_ROWS: tuple[ParserRow, ...] = (
         end=("</mm:think>",),
         truncation="reasoning where thinking_mode is enabled; else content, even behind an open prompt",
         prompt_rule="the later of the last start and the last end marker, over the whole prompt",
-        gates_grammar="from the first token where that says ended; else never where thinking_mode is enabled, and where it "
-        "is not, at once or after the end of a block that began",
+        gates_grammar="from the first token where that says ended; else never where thinking_mode is enabled; where "
+        "it is not, at once or after the end of a block that began",
         sources=("vllm/reasoning/minimax_m3_reasoning_parser.py",),
         kwargs=(SwitchKwarg("thinking_mode", "off", "enabled starts in reasoning; all else waits for a start marker"),),
         demanded_tokens=("<mm:think>", "</mm:think>"),
