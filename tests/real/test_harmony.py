@@ -50,6 +50,7 @@ def stream(ids: Sequence[int], size: int = 1) -> list[tuple[str | None, str | No
         ("four and no header", None, "four and no header", 0),
         ("", None, None, 0),
         (f"<|channel|>final<|message|>four<|end|>Hm so{ANSWER}", None, "four\nfour", 0),
+        (f"{THOUGHT}<|start|>assistant<|channel|>final", "Hm", "<|start|>assistant<|channel|>final", 1),
     ],
 )
 def test_whole_outputs(output: str, reasoning: str | None, content: str | None, tokens: int) -> None:
