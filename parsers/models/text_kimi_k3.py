@@ -73,18 +73,14 @@ class KimiK3Model(LegacyModel):
         if not self._on:
             return 0
         count, inside, opened, at = 0, True, False, 0
-        heads = {*self._open_ids[:1], *self._close_ids[:1], *self._response_ids[:1]}
         while at < len(ids):
-            if ids[at] not in heads:
-                count += inside
-                at += 1
-            elif stands_at(ids, at, self._open_ids):
+            if ids[at] == self._open_ids[0] and stands_at(ids, at, self._open_ids):
                 inside = opened = True
                 at += len(self._open_ids)
-            elif stands_at(ids, at, self._close_ids):
+            elif ids[at] == self._close_ids[0] and stands_at(ids, at, self._close_ids):
                 inside = False
                 at += len(self._close_ids)
-            elif not opened and stands_at(ids, at, self._response_ids):
+            elif not opened and ids[at] == self._response_ids[0] and stands_at(ids, at, self._response_ids):
                 inside = False
                 at += len(self._response_ids)
             else:

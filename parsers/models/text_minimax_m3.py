@@ -53,15 +53,11 @@ class MinimaxM3Model(LegacyModel):
 
     def count_reasoning_tokens(self, ids: Sequence[int]) -> int:
         count, depth, at = 0, int(self._initial), 0
-        heads = {*self._start_ids[:1], *self._end_ids[:1]}
         while at < len(ids):
-            if ids[at] not in heads:
-                count += depth > 0
-                at += 1
-            elif stands_at(ids, at, self._start_ids):
+            if ids[at] == self._start_ids[0] and stands_at(ids, at, self._start_ids):
                 depth += 1
                 at += len(self._start_ids)
-            elif stands_at(ids, at, self._end_ids):
+            elif ids[at] == self._end_ids[0] and stands_at(ids, at, self._end_ids):
                 depth = max(0, depth - 1)
                 at += len(self._end_ids)
             else:

@@ -205,3 +205,29 @@ def test_minimax_m3_counts_a_nested_block_once() -> None:
     ids = MM.encode("a<mm:think>b<mm:think>c</mm:think>d</mm:think>e")
     assert model("minimax_m3", MM).count_reasoning_tokens(ids) == 3
     assert model("minimax_m3", MM, {"thinking_mode": "enabled"}).count_reasoning_tokens(ids) == 5
+
+
+class Cut(SpecVocabulary):
+    """Holds the markers, yet cuts them into two tokens each, as a tokenizer may where they are no added ones."""
+
+    def encode(self, text: str) -> list[int]:
+        return {"<mm:think>": [1, 2], "</mm:think>": [1, 3]}[text]
+
+
+def test_minimax_m3_markers_of_two_tokens() -> None:
+    cut = Cut(MM.spec)
+    parser = model("minimax_m3", cut)
+    assert parser.is_reasoning_end([1, 2, 5, 1, 3]) is True
+    assert parser.is_reasoning_end([1, 3, 1, 2, 1]) is False
+    assert parser.count_reasoning_tokens([1, 1, 2, 5, 1, 6, 1, 3, 7]) == 3
+    # A marker's first token is none yet, so the phase goes on; another token after it ends it.
+    for ids, then in (
+        ([1], Delta(reasoning="x")),
+        ([1, 2], Delta(reasoning="x")),
+        ([1, 5], Delta(content="<mm:think>x")),
+    ):
+        parser = model("minimax_m3", cut)
+        parser.begin(None, streaming=True)
+        for token_id in ids:
+            assert parser.feed("", [token_id]) is None
+        assert parser.feed("<mm:think>x", []) == then
