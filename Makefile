@@ -44,6 +44,7 @@ wheel-check: $(VENV)/.tested
 
 bench: $(VENV)/.tested $(VLLM_ENV)/.installed
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/replay.py
 
 clean:
 	rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from reasonctl.parsers import build
-from reasonctl.parsers.base import ParserModel, ParserRaisedError, Split, Sums
+from reasonctl.parsers.base import Delta, ParserModel, ParserRaisedError, Split, Sums
 from reasonctl.parsers.columns import Deltas
 from reasonctl.parsers.differential.case import Case, Stream
 from reasonctl.parsers.differential.cases import cases, specs
 from reasonctl.parsers.differential.families import FAMILIES
 from reasonctl.parsers.differential.vocabulary import SpecVocabulary
+from reasonctl.parsers.feed import Chunking, chunk, pieces
 
 CASES = 80
 
@@ -50,3 +53,25 @@ def summed(case: Case, vocabulary: SpecVocabulary, deltas: Stream) -> Split | st
     except ParserRaisedError as error:
         return error.exception
     return sums.split()
+
+
+@pytest.mark.parametrize("name", ["qwen3", "glm45", "minimax_m2", "deepseek_r1", "step3", "minimax_m2_append_think"])
+def test_plain_runs_are_taken_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What makes it fast: a long output is fed in a handful of deltas."""
+    vocabulary = SpecVocabulary(specs(name)[f"{name}/0/plain"])
+    start, end = (vocabulary.encode(FAMILIES[name].start), vocabulary.encode(FAMILIES[name].end))
+    ids = [*start, *vocabulary.encode("Hello world four. " * 500), *end, *vocabulary.encode(" The answer is ok." * 300)]
+    found = pieces(vocabulary, ids)
+    built = build(name, vocabulary)
+    built.begin(None, streaming=True)
+    calls: list[str] = []
+    feed = built.feed
+
+    def counted(text: str, ids: Sequence[int], *, finished: bool = False) -> Delta | None:
+        calls.append(text)
+        return feed(text, ids, finished=finished)
+
+    monkeypatch.setattr(built, "feed", counted)
+    split = built.stream(chunk(found, Chunking("tokens")))
+    assert len(calls) <= 10
+    assert (split.reasoning or "").count("world") + (split.content or "").count("world") == 500
