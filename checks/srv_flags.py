@@ -213,11 +213,13 @@ class ParserOnlyInStructuredOutputsConfig(Rule):
         budgeted = [request for request in facts.requests or () if request.budget is not None]
         if "reasoning-config" in command.flags:
             budgeted = []
+        judged = facts.budget.requests if facts.budget is not None and "reasoning-config" not in command.flags else ()
+        refused = bool(budgeted) or any(request.refused is not None for request in judged)
         used = f"{len(budgeted)} of the given requests would be refused" if budgeted else "budgets would be refused"
         yield cls.finding(
             f"{name} is named in --structured-outputs-config alone: responses are split, but {used}",
             hint=f"write --reasoning-parser {name}",
-            severity="error" if budgeted else "warning",
+            severity="error" if refused else "warning",
             subject=facts.subject(parser=name),
             location=command.place("structured-outputs-config"),
         )
