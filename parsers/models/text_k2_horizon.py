@@ -52,7 +52,7 @@ class K2HorizonModel(DelimitedModel):
         self._held += text
         start = self._marks.start
         if self._fresh:
-            if len(self._held) < len(start) and start.startswith(self._held):
+            if start.startswith(self._held):
                 return None
             self._held = self._held.removeprefix(start)
             self._fresh = False
