@@ -23,6 +23,8 @@ from ..parsers import (
 from ..parsers.assumed import AssumedVocabulary, table_markers
 from ..parsers.engines import BuiltinEngine, ParserEngine
 from ..parsers.row import ParserRow
+from ..prompts.asked import vllm_prompts
+from ..prompts.bridged import evaluated
 from ..prompts.cut import CodedTokenizer
 from ..prompts.model import Model, Template
 from ..prompts.survey import Survey, survey
@@ -59,6 +61,7 @@ from .rank import ranked, recommended
 from .rule import Rule
 from .thinking import Thinking, read_thinking
 from .trial import Bench
+from .vllm_prompts import lost_prompts, not_as_ours, served
 
 _ROOMS = (
     tpl_states,
@@ -130,6 +133,8 @@ def audit(
         return replace(bare, budget=budget_facts(bare, budget or BudgetAsked()))
     if model.tokenizer is not None and model.kind in _LOADED_BY_TRANSFORMERS:
         _check_loading(model.tokenizer, runs)
+    vllm = vllm_prompts(runs, model, served(server))
+    model = evaluated(model, vllm)
     rendered = survey(
         model,
         target=target,
@@ -137,6 +142,7 @@ def audit(
         effort_map=server.effort_map if server is not None else None,
         extra_variants=tuple(asked),
         parser_moves=_moves(ROWS.get(configured or "")),
+        vllm=vllm,
     )
     thinking = read_thinking(rendered, ROWS.values())
     facts = replace(
@@ -149,7 +155,7 @@ def audit(
         named=tuple(name for name in paired(_names_in(model), model.model_type) if name in runs.names()),
         call=_call(model, paired(_names_in(model), model.model_type)),
         renders_tools=_renders_tools(rendered),
-        others=tuple(_others(model, rendered, target)),
+        others=tuple(_others(model, rendered, target, runs, server)),
         template_at=template_location(model, thinking),
     )
     facts = _with_parsers(facts, model, runs)
@@ -165,6 +171,7 @@ def findings(facts: AuditFacts) -> list[Finding]:
 
 def _lost(facts: AuditFacts) -> Iterable[Finding]:
     """One finding for each parser that lost results: the judged one alone matters to a server, all to a ranking."""
+    yield from lost_prompts(facts)
     for candidate in facts.candidates:
         if candidate.lost and (facts.mode == "auto" or candidate is facts.judged):
             first, more = candidate.lost[0], len(candidate.lost) - 1
@@ -340,7 +347,9 @@ def _renders_tools(rendered: Survey) -> bool:
     return shown == [True, False]
 
 
-def _others(model: Model, rendered: Survey, target: Target) -> Iterable[OtherTemplate]:
+def _others(
+    model: Model, rendered: Survey, target: Target, engine: ParserEngine, server: ServerFacts | None
+) -> Iterable[OtherTemplate]:
     """The template of tokenizer_config.json that a chat_template.jinja hides, where it leaves other states."""
     used = model.template
     if used is None or used.origin != "chat_template.jinja":
@@ -348,7 +357,10 @@ def _others(model: Model, rendered: Survey, target: Target) -> Iterable[OtherTem
     for other in model.templates:
         if other.origin != "tokenizer_config.json" or other.name != used.name or other.text == used.text:
             continue
-        second = survey(replace(model, template=other, templates=(other,)), target=target)
+        alone = replace(model, template=other, templates=(other,))
+        # As a template of its own: the file it stands in is hidden in the folder.
+        given = replace(alone, template=replace(other, path=None))
+        second = survey(alone, target=target, vllm=vllm_prompts(engine, given, served(server)))
         differs = tuple(
             (mine.conversation, dict(mine.variant), mine.state, theirs.state)
             for mine in rendered.states
@@ -456,6 +468,9 @@ def _prompt_row(facts: AuditFacts) -> Coverage:
         return Coverage("prompt", "skipped", "without the model there is no prompt")
     if facts.prompt_problem is not None:
         return Coverage("prompt", "skipped", facts.prompt_problem)
+    otherwise = not_as_ours(facts.survey)
+    if otherwise is not None:
+        return Coverage("prompt", "partial", otherwise)
     prompts = [state.prompt for state in facts.survey.states if state.prompt is not None]
     if prompts and not any(prompt.strip() for prompt in prompts):
         return Coverage("prompt", "partial", "the template writes nothing, whatever the request: every prompt is empty")

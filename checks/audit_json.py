@@ -12,6 +12,7 @@ from .evidence import gets
 from .facts import AuditFacts, SentRequest
 from .sent import variant_of
 from .trial import Candidate, Trial
+from .vllm_prompts import not_as_ours, prompts_json
 
 MOST_FAILURES = 5
 """Failures that are listed for one candidate; all of them are counted."""
@@ -80,6 +81,7 @@ def _model(facts: AuditFacts) -> dict[str, Any]:
             "harmony": thinking.harmony,
         },
         "notes": _notes(facts),
+        **(prompts_json(facts.survey) if facts.survey is not None else {}),
     }
 
 
@@ -87,6 +89,9 @@ def _notes(facts: AuditFacts) -> list[str]:
     notes = []
     if facts.prompt_problem is not None:
         notes.append(f"prompt state not evaluated: {facts.prompt_problem.removesuffix(': not evaluated')}")
+    otherwise = not_as_ours(facts.survey) if facts.survey is not None else None
+    if otherwise is not None:
+        notes.append(otherwise)
     if facts.survey is not None and facts.survey.model.coded is not None:
         notes.append(f"{facts.survey.model.coded.by} builds the prompts: no template has a say")
     if facts.survey is not None and facts.survey.states and not facts.thinks:

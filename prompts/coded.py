@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -70,7 +70,7 @@ class CodedPrompts(ABC):
         return "\n".join(self.tokenizer.special_tokens)
 
     @abstractmethod
-    def reaching(self, effective: Mapping[str, Any], *, effort: Any, own: Collection[str] | None) -> dict[str, Any]:
+    def reaching(self, effective: Mapping[str, Any], *, effort: Any, own: Mapping[str, Any] | None) -> dict[str, Any]:
         """What of a request's kwargs the code gets to see; arguments as those of `render.Renderer.reaching`."""
 
     @abstractmethod
@@ -125,11 +125,8 @@ def find(path: Path, config: Mapping[str, Any], *, has_template: bool) -> CodedP
     for architecture in architectures:
         if architecture in _ARCHITECTURES:
             return _ARCHITECTURES[architecture]
-    tekken = (path / "tekken.json").is_file()
-    # vLLM takes mistral-common where the repository also has Mistral's own weight files; params.json goes with those.
-    own_format = (path / "params.json").is_file() or any(path.glob("consolidated*.safetensors"))
-    if (tekken or any(path.glob("tokenizer.model.v*"))) and (own_format or not has_template):
-        if not tekken:
+    if by_mistral_common(path, has_template=has_template):
+        if not (path / "tekken.json").is_file():
             return "mistral-common renders this model, and of its formats only tekken.json is evaluated"
         if importlib.util.find_spec("mistral_common") is None:
             return f"mistral-common renders this model (tekken.json); {_install('mistral')}"
@@ -145,6 +142,16 @@ def find(path: Path, config: Mapping[str, Any], *, has_template: bool) -> CodedP
 
         return coded_harmony.read(path)
     return None
+
+
+def by_mistral_common(path: Path, *, has_template: bool) -> bool:
+    """Whether vLLM takes mistral-common for this folder.
+
+    It does where the repository also has Mistral's own weight files; params.json goes with those.
+    """
+    own_format = (path / "params.json").is_file() or any(path.glob("consolidated*.safetensors"))
+    tokenizer = (path / "tekken.json").is_file() or any(path.glob("tokenizer.model.v*"))
+    return tokenizer and (own_format or not has_template)
 
 
 def _install(extra: str) -> str:

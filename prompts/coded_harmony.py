@@ -10,7 +10,7 @@ import datetime
 import functools
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,7 @@ class HarmonyPrompts(CodedPrompts):
             compared={"reasoning_effort": _EFFORTS},
         )
 
-    def reaching(self, effective: Mapping[str, Any], *, effort: Any, own: Collection[str] | None) -> dict[str, Any]:
+    def reaching(self, effective: Mapping[str, Any], *, effort: Any, own: Mapping[str, Any] | None) -> dict[str, Any]:
         """The request field alone, behind the server's map; chat-template kwargs have no say."""
         return {} if effort is None else {"reasoning_effort": effective.get("reasoning_effort", effort)}
 

@@ -6,7 +6,7 @@ Source: vLLM 0.33.0, tokenizers/mistral.py, renderers/mistral.py and renderers/o
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,7 @@ class MistralPrompts(CodedPrompts):
             compared={"reasoning_effort": _efforts(tekken)} if self._hands_effort_on else {},
         )
 
-    def reaching(self, effective: Mapping[str, Any], *, effort: Any, own: Collection[str] | None) -> dict[str, Any]:
+    def reaching(self, effective: Mapping[str, Any], *, effort: Any, own: Mapping[str, Any] | None) -> dict[str, Any]:
         """The effort, for a tokenizer that takes one; and the request's own kwargs, which make vLLM refuse it."""
         if own is not None:
             return {_OWN_KWARGS: sorted(own)}

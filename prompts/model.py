@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    from .bridged import BridgedPrompts
     from .coded import CodedPrompts
     from .cut import CodedTokenizer
     from .tokenizer import Tokenizer
@@ -58,9 +59,9 @@ class Model:
 
     `template` is the one a plain request is rendered with, `templates` holds all that were found (named ones, and the
     copy that a `chat_template.jinja` hides). `tokenizer_problem` says why there is no usable tokenizer. Of a model
-    whose prompts the server builds by code, so that no template has a say, either `coded` builds them here too (then
-    `template` is None), or `code_prompt` says whose code it is and why it is not evaluated. `unreadable` lists
-    what the rest was read without. `revision` is the commit that a hub id resolved to.
+    whose prompts the server builds by code, so that no template has a say, either `coded` builds them, here or by a
+    running vLLM (then `template` is None), or `code_prompt` says whose code it is and why it is not evaluated.
+    `unreadable` lists what the rest was read without. `revision` is the commit that a hub id resolved to.
     """
 
     source: str
@@ -73,7 +74,7 @@ class Model:
     tokenizer: Tokenizer | CodedTokenizer | None = None
     tokenizer_problem: str | None = None
     code_prompt: str | None = None
-    coded: CodedPrompts | None = None
+    coded: CodedPrompts | BridgedPrompts | None = None
     generation_config: Mapping[str, Any] = field(default_factory=dict)
     tokenizer_config: Mapping[str, Any] = field(default_factory=dict)
     special_tokens: Mapping[str, str] = field(default_factory=dict)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
 from typing import Any, Literal, Self
 
+from .difference import Difference
 from .kwargs import template_kwargs
 from .model import LONE_TEMPLATE_TOKENS, Template
 from .sandbox import Limits, Worker, WorkerGoneError
@@ -26,6 +27,7 @@ class RenderRequest:
         kwargs: effective kwargs; only names the template declares reach it.
         parts: contents as lists of parts. None lets the template decide as vLLM does (a list where it loops over
             contents), and takes the other form where that one raises, as `--chat-template-content-format` would.
+        sent: the whole request body as the client sent it, where there is one: a running vLLM renders that.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -34,6 +36,7 @@ class RenderRequest:
     add_generation_prompt: bool = True
     continue_final_message: bool = False
     parts: bool | None = None
+    sent: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,13 +59,15 @@ class RenderError:
 class Rendered:
     """Exactly one of text and error is set.
 
-    A prompt built by code is ids: `token_ids`, and `ends`, the character of `text` at which each of them ends.
+    A prompt built by code is ids: `token_ids`, and `ends`, the character of `text` at which each of them ends. Without
+    `ends` it is a text that somebody else cut into `token_ids`. `differs`: a running vLLM made it, and ours is another.
     """
 
     text: str | None
     error: RenderError | None = None
     token_ids: tuple[int, ...] | None = None
     ends: tuple[int, ...] | None = None
+    differs: Difference | None = None
 
 
 class Renderer:
@@ -100,13 +105,13 @@ class Renderer:
         """The template's text."""
         return self.template.text
 
-    def reaching(self, effective: Mapping[str, Any], *, effort: Any, own: Collection[str] | None) -> dict[str, Any]:
+    def reaching(self, effective: Mapping[str, Any], *, effort: Any, own: Mapping[str, Any] | None) -> dict[str, Any]:
         """What of a request's kwargs the template gets to see: the names it declares.
 
         Args:
             effective: the effective kwargs.
             effort: the request field `reasoning_effort`, which only code tells from a kwarg of that name.
-            own: names in the request's own chat_template_kwargs, None where it has none.
+            own: the request's own chat_template_kwargs, None where it has none.
         """
         return template_kwargs(effective, self.declared)
 

@@ -5,27 +5,45 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from .asked import VllmPrompts
+from .bridged import BridgedPrompts
 from .coded import CodedPrompts
 from .model import Model
 from .render import Limits, Renderer
 
-PromptRenderer = Renderer | CodedPrompts
+PromptRenderer = Renderer | CodedPrompts | BridgedPrompts
 
 
 def renderers(
     model: Model,
     *,
     limits: Limits = Limits(),  # noqa: B008  (frozen)
+    vllm: VllmPrompts | None = None,
 ) -> dict[bool, PromptRenderer]:
     """The renderer of a request without tools (False) and of one with them (True); often the same. Close them all.
 
     Empty where the model has no template for a plain request, and where code that is not evaluated has the say.
+
+    Args:
+        model: whose prompts they make.
+        limits: what a template may use here.
+        vllm: makes the prompts in place of our own renderers, which are held against it.
     """
+    if isinstance(model.coded, BridgedPrompts):
+        return {False: model.coded, True: model.coded}
+    own = _own(model, limits)
+    if vllm is None:
+        return dict(own)
+    made = {each: BridgedPrompts(vllm, model, each) for each in own.values()}
+    return {tools: made[each] for tools, each in own.items()}
+
+
+def _own(model: Model, limits: Limits) -> dict[bool, Renderer | CodedPrompts]:
     if model.code_prompt is not None:
         return {}
-    if model.coded is not None:
+    if model.coded is not None and not isinstance(model.coded, BridgedPrompts):
         return {False: model.coded, True: model.coded}
-    found: dict[bool, PromptRenderer] = {}
+    found: dict[bool, Renderer | CodedPrompts] = {}
     tokens = special_tokens(model) if model.template is not None else {}
     opened: dict[str, Renderer] = {}
     try:

@@ -11,7 +11,9 @@ from typing import Any
 from ..parsers.markers import STATE_MARKERS, MarkerPair
 from ..parsers.target import Target
 from . import history as history_room
+from .asked import VllmPrompts
 from .conversations import SENTINEL, Conversation, conversations
+from .difference import Difference
 from .history import History
 from .kwargs import EFFORTS, variant_kwargs
 from .model import Model
@@ -34,7 +36,7 @@ class PromptState:
     marker on, or, without a marker, what stands after the last message. `after` is all text behind the last message's
     own text. `tokens_after_open` counts tokens behind an open marker, 0 where none is open, None without a tokenizer.
     `error_kind` is a `RenderError.kind`, `error_line` a 1-based line of the template, `refused_by_template` says that
-    the template called `raise_exception` itself.
+    the template called `raise_exception` itself. `differs`: a running vLLM made this prompt, and ours is another.
     """
 
     conversation: str
@@ -51,6 +53,7 @@ class PromptState:
     refused_by_template: bool = False
     prompt: str | None = None
     token_ids: tuple[int, ...] | None = None
+    differs: Difference | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The row as the JSON report of `audit` shows it."""
@@ -73,7 +76,8 @@ class Survey:
     value, on value) of the thinking switches the template reads. `markers` is the pair that stands in the user's text
     of the marker conversations. `history` is what becomes of earlier reasoning in a plain request, `kept_by` the same
     under each value of a kwarg that decides about it (`preserve_thinking`, `clear_thinking`). No states: the model has
-    no template, or its prompts are built by code that is not evaluated.
+    no template, or its prompts are built by code that is not evaluated. `made_by` names the running vLLM that made the
+    prompts (None: they are ours), `not_made` says why one that was asked did not.
     """
 
     model: Model
@@ -85,6 +89,8 @@ class Survey:
     markers: MarkerPair = STATE_MARKERS[0]
     history: tuple[History, ...] = ()
     kept_by: tuple[tuple[str, bool, tuple[History, ...]], ...] = ()
+    made_by: str | None = None
+    not_made: str | None = None
 
     def get(self, conversation: str, variant: Mapping[str, Any]) -> PromptState | None:
         """The state of this conversation under this variant, None where it was not tried."""
@@ -104,6 +110,7 @@ def survey(
     parser_moves: Callable[[Mapping[str, Any]], Hashable] | None = None,
     user_markers: MarkerPair | None = None,
     limits: Limits = Limits(),  # noqa: B008  (frozen)
+    vllm: VllmPrompts | None = None,
 ) -> Survey:
     """Render every conversation under every variant and read the states.
 
@@ -117,6 +124,7 @@ def survey(
         user_markers: the markers a user types and a continued message starts with; by default the first that the
             template (or the code in its place) writes.
         limits: what rendering may use.
+        vllm: makes the prompts of this model, served with the same defaults; ours are held against them.
     """
     if model.code_prompt is not None or (model.template is None and model.coded is None):
         return Survey(model)
@@ -124,7 +132,7 @@ def survey(
     sentinel = SENTINEL
     while any(sentinel in text for text in (model.prompt_text, *(other.text for other in model.templates))):
         sentinel += "x"
-    run = _Run(model, markers, sentinel, default_kwargs, effort_map, limits)
+    run = _Run(model, markers, sentinel, default_kwargs, effort_map, limits, vllm)
     try:
         base = _base_variants(run.reads, run.compared, extra_variants)
         asked = [{"reasoning_effort": effort} for effort in EFFORTS]
@@ -144,6 +152,8 @@ def survey(
         markers=markers,
         history=history,
         kept_by=kept_by,
+        made_by=vllm.by if vllm is not None and vllm.problem is None else None,
+        not_made=vllm.problem if vllm is not None else None,
     )
 
 
@@ -169,6 +179,7 @@ class _Run:
         default_kwargs: Mapping[str, Any] | None,
         effort_map: Mapping[str, str] | None,
         limits: Limits,
+        vllm: VllmPrompts | None,
     ) -> None:
         self._model = model
         self._markers = markers
@@ -176,7 +187,7 @@ class _Run:
         self._sentinel = sentinel
         self._default_kwargs = default_kwargs
         self._effort_map = effort_map
-        self._renderers = renderers(model, limits=limits)
+        self._renderers = renderers(model, limits=limits, vllm=vllm)
         self._distinct = tuple(dict.fromkeys(self._renderers.values()))
         self.reads: frozenset[str] = frozenset().union(*(renderer.reads for renderer in self._distinct))
         self.compared: dict[str, tuple[Any, ...]] = {}
@@ -196,7 +207,7 @@ class _Run:
         wanted: dict[PromptRenderer, dict[tuple[str, str], RenderRequest]] = {each: {} for each in self._distinct}
         for variant in variants:
             kwargs = self._kwargs(variant)
-            own = (variant.keys() - {"reasoning_effort"}) or None
+            own = {name: value for name, value in variant.items() if name != "reasoning_effort"} or None
             for talk in self._talks:
                 renderer = self._renderers[talk.tools is not None]
                 reaching = renderer.reaching(kwargs, effort=variant.get("reasoning_effort"), own=own)
@@ -227,7 +238,7 @@ class _Run:
 
     def _with_history(self, thought: str, variant: Mapping[str, Any]) -> list[tuple[PromptRenderer, RenderRequest]]:
         """Requests that hand an earlier thought back, each with its renderer."""
-        kwargs, own = self._kwargs(variant), variant.keys() or None
+        kwargs, own = self._kwargs(variant), variant or None
         made: list[tuple[PromptRenderer, RenderRequest]] = []
         for request in history_room.requests(self._markers, thought, by_code=self._model.coded is not None):
             renderer = self._renderers[request.tools is not None]
@@ -254,6 +265,7 @@ class _Run:
                 error_kind=error.kind,
                 error_line=error.line,
                 refused_by_template=error.by_template,
+                differs=result.differs,
             )
         prompt = result.text
         start = region_start(prompt, self._sentinel)
@@ -270,6 +282,7 @@ class _Run:
             tokens_after_open=after_open,
             prompt=prompt,
             token_ids=ids,
+            differs=result.differs,
         )
 
     def _tokens(self, result: Rendered, prompt: str, open_end: int | None) -> tuple[tuple[int, ...] | None, int | None]:
@@ -280,6 +293,7 @@ class _Run:
             ids, ends = result.token_ids, result.ends
         elif self._model.tokenizer is not None:
             ids, ends = self._model.tokenizer.encode_with_ends(prompt)
+            ids = ids if result.token_ids is None else result.token_ids
         else:
             return None, None
         return tuple(ids), 0 if open_end is None else sum(end > open_end for end in ends)

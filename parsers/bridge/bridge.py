@@ -90,6 +90,11 @@ class Bridge:
         return self.spec.text
 
     @property
+    def seconds(self) -> float:
+        """How long one result may take."""
+        return self._seconds
+
+    @property
     def pid(self) -> int | None:
         """The process that everything over there comes from, as this system knows it; None while none runs."""
         return self._process.pid if self._process is not None else None

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import plugins, runs, vocabularies
+from . import plugins, render, runs, vocabularies
 from .layouts import Vllm
 from .supervisor import PROTOCOL, say
 
@@ -19,11 +19,12 @@ Op = Callable[["Far", dict[str, Any]], dict[str, Any]]
 
 
 class Far:
-    """What one runner holds: the vLLM of its interpreter, and the tokenizers it was given, by key."""
+    """What one runner holds: the vLLM of its interpreter, and the tokenizers and servers it was given, by key."""
 
     def __init__(self, vllm: Vllm) -> None:
         self.vllm = vllm
         self.tokenizers: dict[str, Any] = {}
+        self.servers: dict[str, render.Server] = {}
 
 
 def hello(far: Far, request: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def hello(far: Far, request: dict[str, Any]) -> dict[str, Any]:
 
 def ops() -> dict[str, Op]:
     """Everything that can be asked for, by name."""
-    return {"hello": hello, **plugins.OPS, **vocabularies.OPS, **runs.OPS}
+    return {"hello": hello, **plugins.OPS, **vocabularies.OPS, **runs.OPS, **render.OPS}
 
 
 def serve(vllm: Vllm, requests: int, answers: int, busy: mmap.mmap) -> None:

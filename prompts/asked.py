@@ -1,0 +1,194 @@
+"""Asking a running vLLM for prompts: one start for all, and what a crash or a hang of its prompt code costs."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from ..parsers.bridge.process import BridgeError, HungError, LostError
+from ..parsers.bridge.tokenizers import model_files
+from .coded import by_mistral_common
+from .model import Model
+from .render import RenderError
+
+_PROCESSORS = ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json")
+"""Files that a multimodal model's own chat template may be found by."""
+_BUILD = 5.0
+"""Building a model's tokenizer over there may take so many times the time of one result."""
+_PER_RESULT = 50
+"""Prompts that one result's time is enough for."""
+_LOST = 3
+"""After so many prompts in a row that cost their process, none of this model is asked for any more."""
+_numbers = itertools.count(1)
+
+
+@runtime_checkable
+class PromptServer(Protocol):
+    """A running vLLM: what is asked of `parsers.bridge.Bridge` here."""
+
+    @property
+    def described(self) -> Mapping[str, str]:
+        """`vllm_version` and more."""
+
+    @property
+    def seconds(self) -> float:
+        """How long one result may take."""
+
+    def ask(self, op: str, *, seconds: float | None = None, **fields: Any) -> dict[str, Any]:
+        """One answer. Raises LostError where a crash or a hang cost it, BridgeError where nobody answers any more."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """What of a serve command prompts depend on, besides the template."""
+
+    default_kwargs: Mapping[str, Any] | None = None
+    effort_map: Mapping[str, str] | None = None
+    content_format: str | None = None
+    tokenizer_mode: str | None = None
+    exclude_tools: bool = False
+
+
+class VllmPrompts:
+    """The prompts of one model, as a running vLLM serves it.
+
+    Args:
+        engine: that vLLM.
+        model: with a folder; its template, where that is not the folder's own, is given as `--chat-template` would be.
+        served: how it is served.
+
+    Attributes:
+        by: who makes them, for the reader.
+        problem: why it makes none of this model; the first question finds out. None as far as is known.
+    """
+
+    def __init__(self, engine: PromptServer, model: Model, served: Served = Served()) -> None:
+        self.by = f"vLLM {engine.described['vllm_version']}"
+        self.problem = _not_asked(model)
+        self.mode = "auto"
+        self._engine = engine
+        self._model = model
+        self._served = served
+        self._key = f"model {next(_numbers)}"
+        self._is_up = False
+        self._lost = 0
+
+    def start(self) -> str | None:
+        """Have the model's tokenizer built over there; the `problem` that this meets."""
+        if self.problem is None and not self._is_up:
+            try:
+                self._build()
+            except (LostError, BridgeError) as error:
+                self.problem = f"{self.by} cannot be asked for its prompts: {error}"
+        return self.problem
+
+    def answers(self, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """For each request body what `far/render.py` says, or `lost`, the error that stands for its prompt.
+
+        All are asked for at once; only where that costs the process over there, one by one.
+        """
+        if self.start() is not None or not bodies:
+            return [{"lost": RenderError("crashed", str(self.problem))} for _ in bodies]
+        if len(bodies) == 1 or self._lost >= _LOST:
+            return [self._one(body) for body in bodies]
+        try:
+            return self._ask(bodies)
+        except (LostError, BridgeError):
+            return [self._one(body) for body in bodies]
+
+    def _one(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        if self._lost >= _LOST:
+            return {"lost": RenderError("unseen", f"not rendered: {self.by} was lost over {_LOST} prompts in a row")}
+        try:
+            (answer,) = self._ask([body])
+        except (LostError, BridgeError) as error:
+            self._lost += 1
+            kind = "timeout" if isinstance(error, HungError) else "crashed"
+            return {"lost": RenderError(kind, f"{self.by}: {error}")}
+        self._lost = 0
+        return answer
+
+    def _ask(self, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        seconds = self._engine.seconds * max(1.0, len(bodies) / _PER_RESULT)
+        for _ in range(2):
+            answer = self._engine.ask("render", seconds=seconds, key=self._key, bodies=list(bodies))
+            if "failed" in answer:
+                raise LostError(answer["failed"])
+            if not answer.get("unknown"):
+                found: list[dict[str, Any]] = answer["prompts"]
+                return found
+            self._build()  # another process has taken over, which was told nothing yet
+            if self.problem is not None:
+                break
+        raise LostError(self.problem or "its process does not last")
+
+    def _build(self) -> None:
+        answer = self._engine.ask(
+            "render",
+            seconds=self._engine.seconds * _BUILD,
+            key=self._key,
+            files=_files(self._model),
+            server=_server(self._model, self._served),
+            bodies=[],
+        )
+        self._is_up = True
+        wrong = answer.get("problem")
+        if wrong is not None:
+            self.problem = f"{self.by} cannot render this model ({wrong['class']}: {wrong['message'][:300]})"
+        elif "failed" in answer:
+            self.problem = f"{self.by} cannot render this model ({answer['failed'][:300]})"
+        else:
+            self.mode = "harmony" if answer["harmony"] else answer["mode"]
+
+
+def vllm_prompts(engine: object, model: Model, served: Served = Served()) -> VllmPrompts | None:
+    """The prompts of a model by whoever runs its parsers; None where that is no running vLLM."""
+    return VllmPrompts(engine, model, served) if isinstance(engine, PromptServer) else None
+
+
+def _not_asked(model: Model) -> str | None:
+    """Why no vLLM can be asked for this model's prompts."""
+    if model.kind == "gguf":
+        return "prompts of a GGUF file are rendered here: vLLM is asked about folders alone"
+    if model.path is None or not model.path.is_dir():
+        return "prompts of a template without a tokenizer are rendered here: vLLM has to have one"
+    return None
+
+
+def _files(model: Model) -> dict[str, str]:
+    """The model's small files; the tokenizer's where that is another folder's."""
+    folder = model.path
+    if folder is None:
+        return {}
+    other = getattr(model.tokenizer, "folder", folder)
+    found = model_files(folder) if other == folder else model_files(other)
+    for name in ("config.json", *_PROCESSORS):
+        if (folder / name).is_file():
+            found[name] = base64.b64encode((folder / name).read_bytes()).decode()
+    return found
+
+
+def _server(model: Model, served: Served) -> dict[str, Any]:
+    """The settings of `far/render.py`'s `Server`."""
+    template = model.template
+    folders = [folder for folder in (model.path, getattr(model.tokenizer, "folder", None)) if folder is not None]
+    own = template is None or (
+        template in model.templates
+        and template.path is not None
+        and any(Path(template.path).is_relative_to(folder) for folder in folders)
+    )
+    mode = served.tokenizer_mode
+    if mode in (None, "auto") and any(by_mistral_common(f, has_template=template is not None) for f in folders):
+        mode = "mistral"  # it goes by weight files, which are not sent
+    return {
+        "chat_template": None if template is None or own else template.text,
+        "content_format": served.content_format,
+        "default_kwargs": dict(served.default_kwargs) if served.default_kwargs else None,
+        "effort_map": dict(served.effort_map) if served.effort_map else None,
+        "tokenizer_mode": None if mode == "auto" else mode,
+        "exclude_tools": served.exclude_tools,
+    }
