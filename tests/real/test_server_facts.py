@@ -197,9 +197,9 @@ def test_splits_are_the_tables(rows: dict[str, dict[str, Any]]) -> None:
             assert count == (2 if row.counting in ("engine", "to-end") or name == "minimax_m3" else 0), name
         if name not in CONTENT_UNLESS_MARKED:
             assert (seen["closed_answer"][1] == "abc") == (row.reads_prompt_full or waits), name
-        if row.modelled and not row.added:
-            assert seen["truncated"][0] == "abc", name
-            assert (seen["truncated_by_default"][0] == "abc") == row.default_on, name
+        kept = not waits and name not in CONTENT_UNLESS_MARKED
+        assert (seen["truncated"][0] == "abc") == kept, name
+        assert (seen["truncated_by_default"][0] == "abc") == (kept and row.default_on), name
 
 
 def test_demanded_tokens_are_the_tables(rows: dict[str, dict[str, Any]]) -> None:
