@@ -432,3 +432,50 @@ def test_what_it_imports(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+COMPOSE = """services:
+  small:
+    image: vllm/vllm-openai:v0.25.0
+    environment: [VLLM_USE_V2_MODEL_RUNNER=1]
+    command: --model org/small --reasoning-parser qwen3
+  large:
+    image: vllm/vllm-openai:v0.33.0
+    command: >-
+      --model org/large --reasoning-parser qwen3 BUDGET
+  other:
+    image: lmsysorg/sglang:latest
+    command: python3 -m sglang.launch_server --model-path org/x
+"""
+DROPPED = "--override-generation-config '{\"thinking_token_budget\": 512}'"
+
+
+def test_several_servers_in_one_file_are_one_report(tmp_path: Path) -> None:
+    compose = write(tmp_path, "compose.yaml", COMPOSE.replace("BUDGET", ""))
+    body = write(tmp_path, "r.json", CHAT | {"thinking_token_budget": 64, "max_tokens": 9000})
+    code, report = run(compose, "--requests", body)
+    small, large, other = report["facts"]["servers"]
+    assert [(s["name"], s["target"]) for s in (small, large)] == [
+        ("small", "vllm==0.25.0"), ("large", "vllm==0.33.0"),
+    ]  # fmt: skip
+    assert (other["name"], other["engine"]) == ("other", "SGLang")
+    assert [s["requests"][0]["standing"] for s in (small, large)] == ["refused", "granted"]
+    (finding,) = report["findings"]
+    assert (code, finding["rule"], finding["subject"]["server"]) == (1, "BUD322", "small")
+    assert any(row["status"] == "skipped" and "SGLang" in row["reason"] for row in report["coverage"])
+    text = RUNNER.invoke(app, ["validate-config", compose, "--requests", body]).stdout
+    assert "small" in text
+    assert "a SGLang server, not evaluated" in text
+
+
+def test_of_several_servers_the_only_one_with_a_budget_is_meant(tmp_path: Path) -> None:
+    code, report = run(write(tmp_path, "compose.yaml", COMPOSE.replace("BUDGET", DROPPED)))
+    assert (code, rules(report), report["facts"]["form"]) == (1, ["BUD310"], "serve")
+
+
+def test_a_model_brings_its_prompts(tmp_path: Path) -> None:
+    serve = write(tmp_path, "serve.sh", "vllm serve m --reasoning-parser seed_oss")
+    body = write(tmp_path, "r.json", CHAT | {"thinking_token_budget": 64, "max_tokens": 9000})
+    code, report = run(serve, "--requests", body, "--model", "fixture:qwen3")
+    assert (code, rules(report)) == (1, ["BUD313"])
+    assert report["findings"][0]["severity"] == "error"

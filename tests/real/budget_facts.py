@@ -2,9 +2,11 @@
 
 Self-contained: run by the interpreter that has vLLM, with a request (JSON) on stdin and the answer (JSON) on stdout.
 
-    {"chat": [body], "messages": [body], "generation": [override], "argv": [[word]], "flags": whether to list all flags}
+    {"chat": [body], "messages": [body], "generation": [override], "argv": [[word]], "flags": whether to list all flags,
+     "tokenizers": {parser: description of a tokenizer}}
         -> {"chat": [budget or {"refused"}], "messages": [...], "generation": [sampling params], "argv": [values],
-            "efforts": [...], "responses_fields": [...], "flags": {"alone", "valued", "several", "short"}}
+            "efforts": [...], "responses_fields": [...], "flags": {"alone", "valued", "several", "short"},
+            "strings": {parser: [start, end] or {"refused"}}}
 """
 
 from __future__ import annotations
@@ -76,6 +78,23 @@ def flags() -> dict[str, Any]:
     return found
 
 
+def strings(tokenizers: dict[str, Any]) -> dict[str, Any]:
+    """The start and end strings of each parser built without kwargs, or why it cannot be built."""
+    from vllm.reasoning import ReasoningParserManager
+    from vllm.tokenizers.hf import get_cached_tokenizer
+    from vllm_driver import build_tokenizer
+
+    found: dict[str, Any] = {}
+    for name, spec in tokenizers.items():
+        try:
+            cls = ReasoningParserManager.get_reasoning_parser(name)
+            built = cls(get_cached_tokenizer(build_tokenizer(spec)))
+            found[name] = [built.reasoning_start_str, built.reasoning_end_str]
+        except Exception as error:
+            found[name] = {"refused": " ".join(str(error).split())}
+    return found
+
+
 def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # vLLM prints on stdout while it is imported
@@ -95,6 +114,7 @@ def main() -> None:
         "efforts": list(get_args(effort)),
         "responses_fields": sorted(ResponsesRequest.model_fields),
         "flags": flags() if asked["flags"] else None,
+        "strings": strings(asked["tokenizers"]),
     }
     answers.write(json.dumps(answer))
     answers.close()

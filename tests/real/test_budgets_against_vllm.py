@@ -15,8 +15,12 @@ import pytest
 from reasonctl.budgets.config import parse_config
 from reasonctl.budgets.dialects import EFFORTS
 from reasonctl.budgets.facts import gather
+from reasonctl.budgets.strings import Missing, strings_of
 from reasonctl.checks.bud import check_budget
 from reasonctl.errors import InputError
+from reasonctl.parsers import ROWS
+from reasonctl.parsers.differential.cases import specs
+from reasonctl.parsers.differential.families import FAMILIES
 from reasonctl.parsers.target import parse_target
 from reasonctl.serve.commandline import parse_command_line
 from reasonctl.serve.flags import LONG, SEVERAL, stands_alone
@@ -74,7 +78,7 @@ def ask(version: str, **request: Any) -> dict[str, Any]:
     overlay = ENVIRONMENT / f"vllm-{version}"
     if overlay.exists():
         environment["PYTHONPATH"] = str(overlay)
-    asked = {"chat": [], "messages": [], "generation": [], "argv": [], "flags": False} | request
+    asked = {"chat": [], "messages": [], "generation": [], "argv": [], "flags": False, "tokenizers": {}} | request
     done = subprocess.run(
         [ENVIRONMENT / "bin" / "python", SCRIPT],
         input=json.dumps(asked),
@@ -101,7 +105,13 @@ def vllm(version: str) -> dict[str, Any]:
         messages=[messages(value) for value in TOKENS],
         generation=[{"thinking_token_budget": 5}, {"temperature": 0.5, "thinking_token_budget": {"medium": 5}}],
         argv=argvs(),
+        tokenizers=tokenizers(),
     )
+
+
+def tokenizers() -> dict[str, Any]:
+    """A tokenizer for every parser that has cases."""
+    return {name: next(iter(specs(name).values())).to_json() for name in sorted(ROWS) if name in FAMILIES}
 
 
 def messages(tokens: Any) -> dict[str, Any]:
@@ -139,6 +149,18 @@ def test_efforts_and_the_responses_endpoint(vllm: dict[str, Any]) -> None:
     assert tuple(vllm["efforts"]) == EFFORTS
     assert "thinking_token_budget" not in vllm["responses_fields"]
     assert "max_output_tokens" in vllm["responses_fields"]
+
+
+def test_a_counter_goes_by_the_strings_that_vllm_goes_by(vllm: dict[str, Any], version: str) -> None:
+    target, compared = parse_target(f"vllm=={version}"), 0
+    for name, theirs in vllm["strings"].items():
+        ours = strings_of(parse_command_line(f"vllm serve m --reasoning-parser {name}", path="c"), target)
+        if ours is None or isinstance(theirs, dict):
+            continue
+        compared += 1
+        seen = [None, None] if isinstance(ours, Missing) else [ours.start, ours.forced]
+        assert seen == theirs, name
+    assert compared > 30
 
 
 def test_flags_are_read_as_vllm_reads_them(vllm: dict[str, Any]) -> None:

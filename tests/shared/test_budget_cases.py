@@ -1,14 +1,16 @@
-"""The budget cases from the field that a configuration file can express. Needs ../shared beside the repository."""
+"""The budget cases from the field. Needs ../shared beside the repository."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from reasonctl.budgets.counting import Markers, Rule, counter, play
 from reasonctl.cli import app
 
 CASES = Path(__file__).resolve().parents[3] / "shared" / "cases" / "field-cases.jsonl"
@@ -119,6 +121,89 @@ def test_b18_the_runner_that_refused(tmp_path: Path) -> None:
         assert (code, severities(report)) == (1, {case["expected"]["rule"]: case["expected"]["severity"]})
     code, report = check(tmp_path, "serve.sh", command, *args, "--target", "vllm==0.33.0")
     assert (code, severities(report)) == (0, {})
+
+
+RUNNERS: tuple[Rule, ...] = ("vllm-v1", "vllm-v2")
+TOKENS: dict[str, int] = {"<think>": 1, "</think>": 2, "<tool_call>": 3, "\\n": 4, "Time is up.": 5}
+
+
+def ids(texts: list[Any]) -> list[int]:
+    """Numbers are ordinary tokens."""
+    return [TOKENS[text] if isinstance(text, str) else 100 + text for text in texts]
+
+
+def played(rule: Rule, case: dict[str, Any], said: list[Any], forced: tuple[int, ...] = (2,)) -> str:
+    """What a server of this kind makes of a case's script: forced stretches in brackets."""
+    names = {number: text for text, number in TOKENS.items()}
+    given = case["input"]
+    follow = counter(rule, Markers((1,), (2,), forced), given["budget"], ids(given["prompt_ids"]))
+    words: list[str] = []
+    for one in play(follow, ids(said), 40):
+        word = names.get(one.token, str(one.token - 100))
+        if one.forced and words and words[-1].endswith("]") and word == "</think>":
+            words[-1] = words[-1][:-1] + "</think>]"
+        else:
+            words.append(f"[{word}]" if one.forced else word)
+    return " ".join(words)
+
+
+def audited(serve: str, *budget: str) -> dict[str, str]:
+    """The budget findings of an audit of the fixture qwen3, with the case's serve command; and every error."""
+    done = CliRunner().invoke(app, ["audit", "--model", "fixture:qwen3", "--serve", serve, *budget, "--format", "json"])
+    found = json.loads(done.stdout)["findings"]
+    return {f["rule"]: f["severity"] for f in found if f["rule"].startswith("BUD") or f["severity"] == "error"}
+
+
+def test_b08_the_prompts_newline_counts(tmp_path: Path) -> None:
+    case = BY_ID["B08"]
+    wanted = case["expected"]["generated_reasoning_tokens"]
+    counts: dict[Rule, int] = {"vllm-v1": wanted, "vllm-v2": wanted, "slimserve": 3}
+    for rule, tokens in counts.items():
+        said = played(rule, case, [7] * 6)
+        assert said.split().index(f"[{case['expected']['forced']}]") == tokens
+    template = tmp_path / "open.jinja"
+    template.write_text(
+        "{% for m in messages %}{{ m.content }}{% endfor %}{% if add_generation_prompt %}<think>\n{% endif %}"
+    )
+    budget = str(case["input"]["budget"])
+    model = ["--model", "fixture:qwen3", "--chat-template", str(template), "--parser", "qwen3"]
+    done = CliRunner().invoke(app, ["audit", *model, "--budget", budget, "--format", "json"])
+    found = {f["rule"]: f["severity"] for f in json.loads(done.stdout)["findings"]}
+    assert found[case["expected"]["rule"]] == case["expected"]["severity"]
+
+
+def test_b11_a_reopened_block() -> None:
+    case = BY_ID["B11"]
+    wanted = case["expected"]["tokens"].replace("[forced </think>]", "[</think>]")
+    for rule in RUNNERS:
+        assert played(rule, case, case["input"]["script"]).startswith(wanted)
+    found = audited("vllm serve m --reasoning-parser qwen3", "--budget", str(case["input"]["budget"]))
+    assert found.pop("BUD326") == "warning"
+    assert found == {case["expected"]["rule"]: case["expected"]["severity"]}
+
+
+def test_b12_a_phrase_on_v1(tmp_path: Path) -> None:
+    case = BY_ID["B12"]
+    assert played("vllm-v1", case, case["input"]["script"], (5, 2)) == case["expected"]["observed_v1_0_33_0"]
+    assert played("vllm-v2", case, case["input"]["script"], (5, 2)) == case["expected"]["expected"]
+    config = json.dumps({"reasoning_end_str": case["input"]["reasoning_end_str"]})
+    serve = f"vllm serve m --reasoning-parser qwen3 --reasoning-config {shlex.quote(config)}"
+    expected = {case["expected"]["rule"]: case["expected"]["severity"]}
+    assert audited(f"VLLM_USE_V2_MODEL_RUNNER=0 {serve}") == expected
+    assert audited(serve) == {}
+    code, report = check(tmp_path, "serve.sh", f"VLLM_USE_V2_MODEL_RUNNER=0 {serve}")
+    assert (code, severities(report)) == (1, expected)
+
+
+def test_b14_a_tool_call_in_the_thought() -> None:
+    case = BY_ID["B14"]
+    wanted = case["expected"]["observed_v1_0_33_0"].replace("[forced </think>]", "[</think>]")
+    for rule in RUNNERS:
+        assert played(rule, case, case["input"]["script"]) == wanted
+    serve = "vllm serve m --reasoning-parser qwen3 --enable-auto-tool-choice --tool-call-parser hermes"
+    found = audited(serve, "--budget", str(case["input"]["budget"]))
+    assert found[case["expected"]["rule"]] == case["expected"]["severity"]
+    assert "error" not in found.values()
 
 
 @pytest.mark.parametrize(
