@@ -31,7 +31,7 @@ OUTPUTS = (
     '<think>Hm[TOOL_CALLS]f{"a": 1}',
     "four",
 )
-CASES = 60
+CASES = 18
 CHUNKINGS = ("whole", "token", "random:7", "holdback:5")
 
 
