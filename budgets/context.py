@@ -81,7 +81,6 @@ def model_context(
     survey: Survey,
     thinking: Thinking,
     *,
-    vocabulary: Vocabulary | None = None,
     asked: Sequence[Mapping[str, Any]] = (),
     call: str | None = None,
 ) -> ModelContext:
@@ -90,21 +89,15 @@ def model_context(
     Args:
         survey: its rendered prompts.
         thinking: how it thinks.
-        vocabulary: what stands in for a tokenizer that is not there.
         asked: kwargs that somebody is known to send.
         call: how it opens a tool call.
     """
     from ..checks.probes import cell_of
     from ..checks.thinking import thinks
     from ..parsers.assumed import AssumedVocabulary
-    from ..parsers.markers import STATE_MARKERS
 
     model = survey.model
-    words: Vocabulary = (
-        model.tokenizer
-        or vocabulary
-        or AssumedVocabulary([text for pair in STATE_MARKERS for text in (pair.start, pair.end)])
-    )
+    words: Vocabulary = model.tokenizer or AssumedVocabulary()  # by the parsers' markers: they are what is counted by
     found: list[CountedPrompt] = []
     all_ids: list[tuple[int, ...]] = []
     for state in survey.states:

@@ -104,6 +104,14 @@ def test_bud313_a_marker_that_merges_with_its_neighbours(tmp_path: Path) -> None
     assert "max_tokens" in finding.hint
 
 
+def test_bud313_a_label_behind_the_marker_is_no_other_marker(tmp_path: Path) -> None:
+    path = tmp_path / "gemma.jinja"
+    path.write_text(chatml("{% if enable_thinking %}<|channel>thought\n{% endif %}").replace("<|im_", "<|turn_"))
+    found = judged(path, "--reasoning-parser gemma4")
+    assert "BUD313" not in found.rules
+    assert judged(path, "--reasoning-parser qwen3").get("BUD313").confidence == "medium"
+
+
 def _merge(path: Path, merges: Sequence[tuple[str, str]]) -> None:
     """Give a tokenizer merges."""
     file = path / "tokenizer.json"
