@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,14 +19,7 @@ def served(server: ServerFacts | None) -> Served:
     """What of the serve command prompts depend on."""
     if server is None:
         return Served()
-    command = server.command
-    return Served(
-        default_kwargs=server.default_kwargs,
-        effort_map=server.effort_map,
-        content_format=command.text("chat-template-content-format") if command is not None else None,
-        tokenizer_mode=command.text("tokenizer-mode") if command is not None else None,
-        exclude_tools=command is not None and command.on("exclude-tools-when-tool-choice-none"),
-    )
+    return Served(server.default_kwargs, server.effort_map).with_flags(server.command)
 
 
 def not_as_ours(rendered: Survey) -> str | None:
@@ -38,11 +30,9 @@ def not_as_ours(rendered: Survey) -> str | None:
     first = differing[0].differs if differing else None
     if first is None:
         return None
-    place = {"text": f"character {first.at}", "ids": f"token {first.at}", "refusal": "all of it"}[first.what]
     return (
         f"{len(differing)} of {len(rendered.states)} prompts of {rendered.made_by} differ from ours; first"
-        f" {differing[0].conversation}, {place}: {json.dumps(first.theirs, ensure_ascii=False)} there,"
-        f" {json.dumps(first.ours, ensure_ascii=False)} here"
+        f" {differing[0].conversation}, {first.said}"
     )
 
 

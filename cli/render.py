@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
+from .engines import CalledEngines
 from .given import KWARGS, kwargs_in, not_empty, taken
 
 if TYPE_CHECKING:
+    from ..parsers.bridge import Bridge
+    from ..prompts.asked import VllmPrompts
     from ..prompts.model import Model
-    from ..prompts.render import Rendered
+    from ..prompts.render import Rendered, RenderRequest
+    from ..prompts.rendering import PromptRenderer
     from ..prompts.state import State
 
 _QUESTION = "What is 2 + 2?"
 _STDIN = "standard input"
 _KEYS = ("messages", "tools", "chat_template_kwargs", "reasoning_effort")
+_FLAGS = ("add_generation_prompt", "continue_final_message")
 
 
 def render(
@@ -35,13 +40,16 @@ def render(
     tools: Annotated[
         str | None, typer.Option(metavar="FILE", help="Tools in OpenAI form, in JSON; - is standard input.")
     ] = None,
+    vllm: Annotated[
+        str | None,
+        typer.Option(metavar="ENGINE", help="A real vLLM makes the prompt, as its server does; ours is compared."),
+    ] = None,
 ) -> None:
     """Print the prompt a request renders to. The state it leaves the model in goes to stderr."""
     from ..prompts.kwargs import effective_kwargs
-    from ..prompts.messages import as_handed_over
     from ..prompts.model import load_model
 
-    not_empty(model=model, messages=messages, tools=tools, chat_template_kwargs=chat_template_kwargs)
+    not_empty(model=model, messages=messages, tools=tools, chat_template_kwargs=chat_template_kwargs, vllm=vllm)
     request = _request(messages, tools)
     if chat_template_kwargs is not None:
         request["chat_template_kwargs"] = kwargs_in(chat_template_kwargs)
@@ -53,8 +61,12 @@ def render(
     kwargs = effective_kwargs(
         request_kwargs=request.get("chat_template_kwargs"), reasoning_effort=request.get("reasoning_effort")
     )
-    loaded = load_model(model)
-    result, probed = _render(loaded, as_handed_over(request["messages"]), request, kwargs)
+    engines = CalledEngines([vllm] if vllm is not None else [])
+    try:
+        loaded, asked = _by_vllm(load_model(model), engines.first())
+        result, probed = _render(loaded, asked, request, kwargs)
+    finally:
+        engines.close()
     if result.text is None:
         error = result.error
         template = loaded.template_for(tools=bool(request.get("tools")))
@@ -68,16 +80,41 @@ def render(
         )
     _show(result.text)
     typer.echo(_state_line(loaded, probed or result, is_probed=probed is not None), err=True)
+    if asked is not None:
+        typer.echo(_made_by(asked, loaded, result), err=True)
+
+
+def _by_vllm(model: Model, engine: Bridge | None) -> tuple[Model, VllmPrompts | None]:
+    """The model as a running vLLM renders it, and that vLLM; (the model, None) without one."""
+    if engine is None:
+        return model, None
+    from ..prompts.asked import vllm_prompts
+    from ..prompts.bridged import evaluated
+
+    asked = vllm_prompts(engine, model)
+    return evaluated(model, asked), asked
+
+
+def _made_by(asked: VllmPrompts, model: Model, result: Rendered) -> str:
+    """One line on who made the prompt, and where ours is another."""
+    from ..prompts.bridged import BridgedPrompts
+
+    if asked.problem is not None:
+        return f"{asked.problem}; this is our own prompt"
+    if isinstance(model.coded, BridgedPrompts):
+        return f"made by {asked.by}; there is none of our own"
+    if result.differs is None:
+        return f"made by {asked.by}; ours is the same"
+    return f"made by {asked.by}; ours differs: {result.differs.said}"
 
 
 def _render(
     model: Model,
-    messages: list[dict[str, Any]],
+    vllm: VllmPrompts | None,
     request: Mapping[str, Any],
     kwargs: Mapping[str, Any],
 ) -> tuple[Rendered, Rendered | None]:
     """The prompt, and the same prompt with a sentinel at the end of the last message's text (None where that fails)."""
-    from ..prompts.render import RenderRequest
     from ..prompts.rendering import renderers
 
     if model.code_prompt is not None:
@@ -87,7 +124,7 @@ def _render(
             mend="render another model, or this one with the server's own library",
         )
     tools = request.get("tools") or None
-    opened = renderers(model)
+    opened = renderers(model, vllm=vllm)
     renderer = opened.get(tools is not None)
     if renderer is None:
         named = ", ".join(sorted({other.name for other in model.templates}))
@@ -96,18 +133,33 @@ def _render(
             source=model.source,
             mend="give a folder with a chat_template.jinja, or that file itself",
         )
+    messages = request["messages"]
     marked = _with_sentinel(messages)
-    reaching = renderer.reaching(
-        kwargs, effort=request.get("reasoning_effort"), own=request.get("chat_template_kwargs")
-    )
     try:
         plain, probe = renderer.render_all(
-            [RenderRequest(each, tools=tools, kwargs=reaching) for each in (messages, marked or messages)]
+            [_asked({**request, "messages": each}, renderer, kwargs) for each in (messages, marked or messages)]
         )
     finally:
         for each in opened.values():
             each.close()
     return plain, probe if marked and probe.text is not None else None
+
+
+def _asked(request: Mapping[str, Any], renderer: PromptRenderer, kwargs: Mapping[str, Any]) -> RenderRequest:
+    """The request as a renderer takes it."""
+    from ..prompts.messages import as_handed_over
+    from ..prompts.render import RenderRequest
+
+    return RenderRequest(
+        as_handed_over(request["messages"]),
+        tools=request.get("tools") or None,
+        kwargs=renderer.reaching(
+            kwargs, effort=request.get("reasoning_effort"), own=request.get("chat_template_kwargs")
+        ),
+        add_generation_prompt=request.get("add_generation_prompt") is not False,
+        continue_final_message=request.get("continue_final_message") is True,
+        sent=request,
+    )
 
 
 def _with_sentinel(messages: list[dict[str, Any]]) -> list[dict[str, Any]] | None:
@@ -186,6 +238,7 @@ def _request(messages: str | None, tools: str | None) -> dict[str, Any]:
     for key, kind, name in (("chat_template_kwargs", dict, "an object"), ("reasoning_effort", str, "a text")):
         if not isinstance(request.get(key, kind()), kind):
             raise InputError(f"{key} is not {name}", source=source, mend=f"write {name} there")
+    request |= {key: body[key] for key in _FLAGS if isinstance(body.get(key), bool)}
     if tools is not None:
         request["tools"] = _json(tools)
     if "tools" in request:

@@ -146,6 +146,7 @@ def _setting(
     chat_template_kwargs: str | None,
     request: str | None,
 ) -> Setting:
+    from ..prompts.asked import Served
     from ..traces.context import Setting
     from ..traces.request import read_request
 
@@ -165,6 +166,7 @@ def _setting(
         default_kwargs=server.default_chat_template_kwargs if server is not None else None,
         effort_map=server.effort_map if server is not None else None,
         serve_known=server is not None,
+        served=Served().with_flags(server),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,7 +13,7 @@ from ..parsers.bridge.process import BridgeError, HungError, LostError
 from ..parsers.bridge.tokenizers import model_files
 from .coded import by_mistral_common
 from .model import Model
-from .render import RenderError
+from .render import ErrorKind, RenderError
 
 _PROCESSORS = ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json")
 """Files that a multimodal model's own chat template may be found by."""
@@ -42,6 +42,16 @@ class PromptServer(Protocol):
         """One answer. Raises LostError where a crash or a hang cost it, BridgeError where nobody answers any more."""
 
 
+class Flags(Protocol):
+    """What is asked of a serve command here (`serve.command.ServeCommand`)."""
+
+    def text(self, flag: str) -> str | None:
+        """A flag's value."""
+
+    def on(self, flag: str) -> bool:
+        """Whether a switch is on."""
+
+
 @dataclass(frozen=True)
 class Served:
     """What of a serve command prompts depend on, besides the template."""
@@ -51,6 +61,17 @@ class Served:
     content_format: str | None = None
     tokenizer_mode: str | None = None
     exclude_tools: bool = False
+
+    def with_flags(self, command: Flags | None) -> Served:
+        """With those flags of the command that nothing but its renderer reads."""
+        if command is None:
+            return self
+        return replace(
+            self,
+            content_format=command.text("chat-template-content-format"),
+            tokenizer_mode=command.text("tokenizer-mode"),
+            exclude_tools=command.on("exclude-tools-when-tool-choice-none"),
+        )
 
 
 class VllmPrompts:
@@ -107,7 +128,7 @@ class VllmPrompts:
             (answer,) = self._ask([body])
         except (LostError, BridgeError) as error:
             self._lost += 1
-            kind = "timeout" if isinstance(error, HungError) else "crashed"
+            kind: ErrorKind = "timeout" if isinstance(error, HungError) else "crashed"
             return {"lost": RenderError(kind, f"{self.by}: {error}")}
         self._lost = 0
         return answer
@@ -153,9 +174,9 @@ def vllm_prompts(engine: object, model: Model, served: Served = Served()) -> Vll
 def _not_asked(model: Model) -> str | None:
     """Why no vLLM can be asked for this model's prompts."""
     if model.kind == "gguf":
-        return "prompts of a GGUF file are rendered here: vLLM is asked about folders alone"
+        return "vLLM is asked about model folders, not about a GGUF file"
     if model.path is None or not model.path.is_dir():
-        return "prompts of a template without a tokenizer are rendered here: vLLM has to have one"
+        return "vLLM renders no template without a tokenizer beside it"
     return None
 
 

@@ -12,9 +12,9 @@ from .asked import VllmPrompts
 from .coded import CodedPrompts
 from .conversations import WEATHER, called_tool, tool_answer
 from .difference import Difference, of_ids, of_texts
-from .messages import as_sent
+from .messages import as_client
 from .model import Model
-from .render import Rendered, Renderer, RenderError, RenderRequest
+from .render import ErrorKind, Rendered, Renderer, RenderError, RenderRequest
 
 _BODY = ("messages", "tools", "chat_template_kwargs", "reasoning_effort", "add_generation_prompt", "tool_choice")
 _FURTHER = ("continue_final_message", "documents", "response_format", "chat_template", "add_special_tokens", "thinking")
@@ -193,20 +193,12 @@ def _body(request: RenderRequest) -> dict[str, Any]:
     if request.sent is not None:
         body = {name: request.sent[name] for name in (*_BODY, *_FURTHER) if request.sent.get(name) is not None}
     else:
-        body = {"messages": [_as_client(message) for message in request.messages]}
+        body = {"messages": [as_client(message) for message in request.messages]}
         if request.tools is not None:
             body["tools"] = list(request.tools)
         body["add_generation_prompt"] = request.add_generation_prompt
         body["continue_final_message"] = request.continue_final_message
     return {**body, **request.kwargs.get("asked", {})}
-
-
-def _as_client(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message as a client sends it; reasoning under the one name, or the other, that it has."""
-    (sent,) = as_sent([message])
-    if "reasoning" not in sent and message.get("reasoning_content") is not None:
-        sent["reasoning_content"] = message["reasoning_content"]
-    return sent
 
 
 def _is_text(body: Mapping[str, Any]) -> bool:
@@ -223,7 +215,7 @@ def _error(error: Mapping[str, Any], *, by_code: bool) -> RenderError:
     refuses = for_client and (by_code or below in (None, "TemplateError"))
     named = below or error["class"]
     message = error["message"] if refuses else f"{named}: {error['message']}"
-    kind = "refused" if below == "SecurityError" else "raised"
+    kind: ErrorKind = "refused" if below == "SecurityError" else "raised"
     return RenderError(kind, message, None if by_code else error.get("line"), by_template=refuses)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -25,6 +26,13 @@ class Difference:
     at: int
     ours: str
     theirs: str
+
+    @property
+    def said(self) -> str:
+        """In words: where, and what stands there in either."""
+        place = {"text": f"character {self.at}: ", "ids": f"token {self.at}: ", "refusal": ""}[self.what]
+        theirs, ours = (json.dumps(text, ensure_ascii=False) for text in (self.theirs, self.ours))
+        return f"{place}{theirs} there, {ours} here"
 
     def as_json(self) -> dict[str, Any]:
         """As a report shows it."""

@@ -29,6 +29,14 @@ def as_sent(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [_sent(message) for message in messages]
 
 
+def as_client(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message that was handed over as a client sends it; reasoning under the one name, or the other, that it has."""
+    sent = _sent(message)
+    if "reasoning" not in sent and message.get("reasoning_content") is not None:
+        sent["reasoning_content"] = message["reasoning_content"]
+    return sent
+
+
 def _sent(message: Mapping[str, Any]) -> dict[str, Any]:
     sent = {key: value for key, value in message.items() if key != "reasoning_content" and value is not None}
     if not message.get("content") and not isinstance(message.get("content"), str):

@@ -19,7 +19,9 @@ from .tokens import TraceVocabulary, pieces_of
 from .trace import Segment, Trace
 
 if TYPE_CHECKING:
+    from ..prompts.asked import Served
     from ..prompts.model import Model
+    from ..prompts.render import Rendered
 
 Tokenizer = Literal["model", "trace", "assumed"]
 
@@ -39,7 +41,7 @@ class Setting:
         kwargs: `--chat-template-kwargs`, over each request's own.
         request: the body that a capture which holds none was sent with.
         serve_parser: the serve command's `--reasoning-parser`.
-        default_kwargs, effort_map: the serve command's.
+        default_kwargs, effort_map: the serve command's; `served` is what else of it prompts depend on.
         serve_known: a serve command was given, so that a bare capture is taken to answer a plain request.
     """
 
@@ -52,6 +54,7 @@ class Setting:
     default_kwargs: Mapping[str, Any] | None = None
     effort_map: Mapping[str, str] | None = None
     serve_known: bool = False
+    served: Served | None = None
 
     @property
     def with_template(self) -> bool:
@@ -114,15 +117,33 @@ class Context:
         if self._prompts is not None:
             self._prompts.close()
 
+    def made_by(self, engine: object) -> None:
+        """From now on a running vLLM makes the prompts, if the engine is one."""
+        from ..prompts.asked import Served, vllm_prompts
+
+        if self.model is None or self._prompts is None:
+            return
+        served = replace(
+            self.setting.served or Served(),
+            default_kwargs=self.setting.default_kwargs,
+            effort_map=self.setting.effort_map,
+        )
+        asked = vllm_prompts(engine, self.model, served)
+        if asked is not None:
+            self._prompts.close()
+            self._prompts = Prompts(self.model, asked)
+
     def prepare(self, trace: Trace) -> Prepared:
         """The trace with everything the server would have had."""
         notes: list[str] = []
         if self.setting.request and trace.bare:
             trace = replace(trace, request={**self.setting.request, **trace.request})
         own, kwargs = self.kwargs_of(trace.request)
-        prompt, prompt_from = self._prompt(trace, kwargs, notes)
+        prompt, prompt_from, cut = self._prompt(trace, kwargs, notes)
         tokenizer, vocabulary, trace, made = self._tokens(trace, prompt, notes)
         prompt_ids = _prompt_ids(trace, prompt, prompt_from, tokenizer, vocabulary, notes)
+        if cut is not None and tokenizer == "model":
+            prompt_ids = list(cut)
         if prompt is None and prompt_ids and tokenizer == "model":
             prompt = vocabulary.decode(prompt_ids)
         skip = trace.request.get("skip_special_tokens")
@@ -173,8 +194,7 @@ class Context:
         """
         if self._prompts is None:
             return None
-        known = list(messages) if messages is not None else messages_of(request)
-        return self._prompts.render([dict(message) for message in known or PLAIN], request, kwargs)[0]
+        return self._made(list(messages) if messages is not None else messages_of(request), request, kwargs).text
 
     @property
     def thoughtless(self) -> bool:
@@ -251,21 +271,39 @@ class Context:
         markers = markers_of(recorded or self.setting.serve_parser, trace.model)
         return rebuild(trace, markers, opened=prompt is not None and markers.opened_by(prompt))
 
-    def _prompt(self, trace: Trace, kwargs: Mapping[str, Any], notes: list[str]) -> tuple[str | None, str | None]:
+    def _prompt(
+        self, trace: Trace, kwargs: Mapping[str, Any], notes: list[str]
+    ) -> tuple[str | None, str | None, Sequence[int] | None]:
+        """The prompt, where it comes from, and its ids where whoever made it cut it into tokens too."""
         if trace.prompt_text is not None:
-            return trace.prompt_text, "trace"
+            return trace.prompt_text, "trace", None
         if trace.prompt_ids is not None:
-            return None, "trace"
+            return None, "trace", None
         if self._prompts is None:
-            return None, None
+            return None, None, None
         known = messages_of(trace.request)
         asked = bool(self.setting.kwargs) or self.setting.with_template or self.setting.serve_known
         if not known and not asked:
-            return None, None
-        prompt, problem = self._prompts.render([dict(message) for message in known or PLAIN], trace.request, kwargs)
-        if problem is not None:
-            notes.append(f"the prompt cannot be rendered: {problem}")
-        return prompt, None if prompt is None else "template" if known else "plain"
+            return None, None, None
+        made = self._made(known, trace.request, kwargs)
+        if made.error is not None:
+            notes.append(f"the prompt cannot be rendered: {made.error.message}")
+        if self._prompts.problem is not None and made.text is not None:
+            notes.append(f"{self._prompts.problem}; the prompt is our own")
+        if made.differs is not None:
+            notes.append(f"the prompt that {self._prompts.by} makes differs from ours: {made.differs.said}")
+        return made.text, None if made.text is None else "template" if known else "plain", made.token_ids
+
+    def _made(
+        self, messages: Sequence[Mapping[str, Any]], request: Mapping[str, Any], kwargs: Mapping[str, Any]
+    ) -> Rendered:
+        """What the template makes of messages, or of a plain question without any."""
+        if self._prompts is None:
+            raise RuntimeError("there is no template to render with")
+        own = self.kwargs_of(request)[0]
+        if own:
+            request = {**request, "chat_template_kwargs": own}
+        return self._prompts.rendered([dict(message) for message in messages or PLAIN], request, kwargs)
 
     def _stop_ids(self, trace: Trace) -> frozenset[int]:
         if trace.finish_reason not in (None, "stop"):

@@ -61,6 +61,7 @@ def replay_all(
         yield from _unread(context)
         if jobs == 1:
             with contextlib.closing(engines or open_engines(plan)) as opened:
+                context.made_by(opened.first)
                 for item in items:
                     yield replay_trace(item, context, plan, opened) if isinstance(item, Trace) else item
             return

@@ -15,6 +15,7 @@ def main() -> None:
     requests = parent.requests()
     setting, plan = next(requests)
     with Context(setting) as context, closing(open_engines(plan)) as engines:
+        context.made_by(engines.first)
         for trace in requests:
             try:
                 answer = replay_trace(trace, context, plan, engines)
