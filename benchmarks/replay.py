@@ -213,7 +213,7 @@ def replayed(file: Path, race: Race, *more: str) -> Spent:
         _, status, usage = os.wait4(child.pid, 0)
         wall = time.perf_counter() - begun
     child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
+    if child.returncode not in (0, 1):  # 1: a parser fails its checks, as granite does when it streams
         raise RuntimeError(f"reasonctl replay ended with {child.returncode}")
     return Spent(wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000)
 
@@ -223,7 +223,7 @@ def splits(file: Path, race: Race, folder: Path, count: int = 20) -> list[str]:
     few = folder / "few.jsonl"
     with file.open() as lines:
         few.write_text("".join(line for _, line in zip(range(count), lines, strict=False)))
-    done = subprocess.run([*_replay(few, race), "--format", "json"], capture_output=True, text=True, check=True)
+    done = subprocess.run([*_replay(few, race), "--format", "json"], check=False, capture_output=True, text=True)
     streams = [result["stream"][0] for result in json.loads(done.stdout)["facts"]["results"]]
     texts = [f"{stream['reasoning'] or ''}\0{stream['content'] or ''}" for stream in streams]
     return [hashlib.sha256(text.encode()).hexdigest() for text in texts]

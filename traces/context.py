@@ -6,17 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..parsers import Vocabulary
 from ..parsers.assumed import AssumedVocabulary
-from ..parsers.feed import Piece
+from ..parsers.feed import Deltas, Piece
 from ..parsers.run import Output
 from ..prompts.kwargs import effective_kwargs
 from .rebuild import markers_of, rebuild
 from .request import Prompts, messages_of
 from .tokens import TraceVocabulary, pieces_of
-from .trace import Segment, Trace
+from .trace import Segment, Trace, TraceDeltas
 
 if TYPE_CHECKING:
     from ..prompts.asked import Served
@@ -366,9 +367,14 @@ def _prompt_ids(
     return vocabulary.encode(prompt) if prompt is not None else None
 
 
-def _raw_deltas(trace: Trace, made: list[Piece] | None) -> list[tuple[str | None, tuple[int, ...]]] | None:
+def _raw_deltas(trace: Trace, made: list[Piece] | None) -> Deltas | list[tuple[str | None, tuple[int, ...]]] | None:
     if not trace.deltas:
         return None
+    if made is None and isinstance(trace.deltas, TraceDeltas):
+        ids = [its or () for its in trace.deltas.ids]
+        lengths = [*map(len, ids)]
+        ends = None if lengths.count(1) == len(lengths) else [*accumulate(lengths)]
+        return Deltas([text or "" for text in trace.deltas.texts], [*chain.from_iterable(ids)], ends)
     if made is not None and len(made) == len(trace.deltas):
         return [(piece.text, () if piece.id is None else (piece.id,)) for piece in made]
     return [(delta.text, delta.token_ids or ()) for delta in trace.deltas]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import Any
 
 
@@ -26,7 +27,7 @@ def loads(text: str) -> Any:
     """The JSON value that a text is. Raises NotJsonError, a BadValueError where only the value is at fault."""
     try:
         value, end = _SCAN(text, 0)
-        if end == len(text):
+        if end == len(text) and _has_each_key_once(text, value):
             return value  # nothing stands around it, as on nearly every line
     except (StopIteration, ValueError, RecursionError):
         pass  # said below
@@ -69,8 +70,33 @@ class _TwiceError(ValueError):
     pass
 
 
+def _has_each_key_once(text: str, value: Any) -> bool:
+    """Whether the value has as many pairs as its text has keys. False also where that cannot be told by counting.
+
+    A key's closing quote stands before a colon. So do a quote inside a text, which has a backslash before it, and the
+    opening quote of a text that begins with a colon.
+    """
+    if any(sign in text for sign in _UNSURE) or any(text.count(sign) != text.count(f"\\{sign}") for sign in _APART):
+        return False
+    left = text.count('":') - text.count('\\":')
+    level = [value]
+    while left > 0 and level:
+        objects = [one for one in level if type(one) is dict]
+        lists = [one for one in level if type(one) is list]
+        inside = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
+        texts = [one for one in inside if type(one) is str]
+        left -= sum(map(len, objects)) + "\0".join(("", *chain.from_iterable(objects), *texts)).count("\0:")
+        level = [one for one in inside if type(one) in _HOLDERS]
+    return left == 0
+
+
+_HOLDERS = (dict, list)
+_UNSURE = ('\\\\"', "\\u0000")
+"""With these in it counting may be wrong."""
+_APART = ('" :', '"\t:', '"\n:', '"\r:')
+"""A key whose colon stands apart."""
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique)
-_SCAN = _STRICT.scan_once
+_SCAN = json.JSONDecoder().scan_once
 _LENIENT = json.JSONDecoder(parse_int=len)
 """Finds the end of a value without looking at its keys and numbers."""
 

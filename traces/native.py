@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from .forms import request_fault
-from .trace import Recorded, Segment, Trace, TraceDelta
+from .trace import Recorded, Segment, Trace, TraceDeltas
 
 SCHEMA = "reasonctl.trace/1"
 _INT = frozenset((int,))
+_OBJECT = frozenset((dict,))
+_TEXT_OR_NONE = frozenset((str, type(None)))
+_LIST_OR_NONE = frozenset((list, type(None)))
 _KEYS = frozenset(("schema", "id", "model", "request", "prompt", "output", "recorded"))
 
 
@@ -37,15 +40,13 @@ def trace_of(value: Mapping[str, Any], *, path: str, line: int) -> Trace:
     text = _text(output, "text", "output")
     ids = _ids(output, "output")
     deltas = _deltas(output)
-    texts = [delta.text for delta in deltas if delta.text is not None]
-    if deltas and len(texts) == len(deltas):
-        joined = "".join(texts)
+    if deltas and None not in deltas.texts:
+        joined = "".join(cast(Sequence[str], deltas.texts))
         if text is not None and text != joined:
             raise TraceFormError(f"output.text and the texts of output.deltas differ {_from_where(text, joined)}")
         text = joined
-    parted = [delta.token_ids for delta in deltas if delta.token_ids is not None]
-    if deltas and len(parted) == len(deltas):
-        streamed = tuple(chain.from_iterable(parted))
+    if deltas and None not in deltas.ids:
+        streamed = tuple(chain.from_iterable(cast(Sequence[Sequence[int]], deltas.ids)))
         if ids is not None and ids != streamed:
             raise TraceFormError(f"output.token_ids and the ids of output.deltas differ {_from_where(ids, streamed)}")
         ids = streamed
@@ -72,7 +73,9 @@ def trace_of(value: Mapping[str, Any], *, path: str, line: int) -> Trace:
         segments=segments,
         streamed=bool(deltas),
         lossy=text is None and ids is None,
-        token_texts={d.token_ids[0]: d.text for d in deltas if d.text and d.token_ids and len(d.token_ids) == 1},
+        token_texts={
+            ids[0]: text for text, ids in zip(deltas.texts, deltas.ids, strict=True) if text and ids and len(ids) == 1
+        },
         extra={key: one for key, one in value.items() if key not in _KEYS},
     )
 
@@ -102,23 +105,30 @@ def _recorded(value: Mapping[str, Any]) -> Recorded | None:
     )
 
 
-def _deltas(output: Mapping[str, Any]) -> tuple[TraceDelta, ...]:
+def _deltas(output: Mapping[str, Any]) -> TraceDeltas:
     deltas = output.get("deltas")
     if deltas is None:
-        return ()
+        return TraceDeltas((), ())
     if not isinstance(deltas, list):
         raise TraceFormError("output.deltas is no list")
-    found: list[TraceDelta] = []
-    for delta in deltas:
-        if not isinstance(delta, dict):
-            raise TraceFormError("an entry of output.deltas is no object")
-        text, ids = delta.get("text"), delta.get("token_ids")
-        if text is not None and type(text) is not str:
-            raise TraceFormError("output.deltas[].text is no text")
-        if ids is None and text is None:
-            raise TraceFormError("an entry of output.deltas holds neither text nor token_ids")
-        found.append(TraceDelta(text, None if ids is None else _checked(ids, "output.deltas[]")))
-    return tuple(found)
+    if not _OBJECT.issuperset(map(type, deltas)):
+        raise TraceFormError("an entry of output.deltas is no object")
+    texts = [delta.get("text") for delta in deltas]
+    ids = [delta.get("token_ids") for delta in deltas]
+    if not _TEXT_OR_NONE.issuperset(map(type, texts)):
+        raise TraceFormError("output.deltas[].text is no text")
+    if not _LIST_OR_NONE.issuperset(map(type, ids)):
+        raise TraceFormError("output.deltas[].token_ids is no list of token ids")
+    if None in texts and None in ids and (None, None) in zip(texts, ids, strict=True):
+        raise TraceFormError("an entry of output.deltas holds neither text nor token_ids")
+    _checked([*chain.from_iterable(filter(None, ids))], "output.deltas[]")
+    return TraceDeltas(texts, ids)
+
+
+def _token_texts(deltas: TraceDeltas) -> Mapping[int, str]:
+    """The texts of tokens that have a delta of their own."""
+    each = zip(deltas.texts, deltas.ids, strict=True)
+    return {ids[0]: text for text, ids in each if text and ids and len(ids) == 1}
 
 
 def _mapping(value: Mapping[str, Any], key: str) -> Mapping[str, Any]:

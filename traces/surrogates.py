@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from .trace import Segment, Trace, TraceDelta
+from .trace import Segment, Trace, TraceDelta, TraceDeltas
 
 _T = TypeVar("_T")
 
@@ -72,7 +73,8 @@ def whole_trace(trace: Trace) -> Trace:
 
 def _is_split(trace: Trace) -> bool:
     # Most traces are told by a few long strings: this runs on every one.
-    texts = [delta.text for delta in trace.deltas if delta.text]
+    deltas = trace.deltas
+    texts = [*filter(None, deltas.texts if isinstance(deltas, TraceDeltas) else [delta.text for delta in deltas])]
     texts += [text for _, text in trace.segments]
     texts += trace.token_texts.values()
     texts += [text for text in (trace.id, trace.model, trace.prompt_text, trace.output_text) if text]
@@ -85,7 +87,7 @@ def _is_split(trace: Trace) -> bool:
     return holds_half((recorded.reasoning, recorded.content, *names, recorded.tool_calls, recorded.usage))
 
 
-def _deltas(deltas: tuple[TraceDelta, ...]) -> tuple[TraceDelta, ...]:
+def _deltas(deltas: Sequence[TraceDelta]) -> Sequence[TraceDelta]:
     texts = _shifted([delta.text for delta in deltas])
     return tuple(
         delta if text == delta.text else replace(delta, text=text) for delta, text in zip(deltas, texts, strict=True)

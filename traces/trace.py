@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 Segment = tuple[Literal["reasoning", "content"], str]
 """A piece of text and the field the server sent it in."""
@@ -16,6 +16,37 @@ class TraceDelta:
 
     text: str | None
     token_ids: tuple[int, ...] | None = None
+
+
+class TraceDeltas(Sequence[TraceDelta]):
+    """The deltas of a long stream in columns; equal to any sequence of the same deltas.
+
+    Args:
+        texts: the text of each, None where it has none.
+        ids: the ids of each; likewise.
+    """
+
+    def __init__(self, texts: Sequence[str | None], ids: Sequence[Sequence[int] | None]) -> None:
+        self.texts = texts
+        self.ids = ids
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    @overload
+    def __getitem__(self, place: int) -> TraceDelta: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[TraceDelta]: ...
+    def __getitem__(self, place: int | slice) -> TraceDelta | Sequence[TraceDelta]:
+        if isinstance(place, slice):
+            return TraceDeltas(self.texts[place], self.ids[place])
+        ids = self.ids[place]
+        return TraceDelta(self.texts[place], None if ids is None else tuple(ids))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +107,7 @@ class Trace:
     prompt_ids: tuple[int, ...] | None = None
     output_text: str | None = None
     output_ids: tuple[int, ...] | None = None
-    deltas: tuple[TraceDelta, ...] = ()
+    deltas: Sequence[TraceDelta] = ()
     recorded: Recorded | None = None
     segments: tuple[Segment, ...] = ()
     streamed: bool = False
