@@ -15,7 +15,7 @@ app = typer.Typer(help="Models that speak a script, to test a server with.", no_
 
 @app.command("build")
 def build(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write; made where it is not there.")],
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="The folder to write; made where it is not there.")],
     family: Annotated[str, typer.Option(metavar="NAME", help="How the model marks its thinking; see `lab list`.")],
     thinking_tokens: Annotated[
         int, typer.Option(metavar="N", help="Tokens of its thought when no budget cuts it.")
@@ -24,10 +24,10 @@ def build(
     """Write a complete Hugging Face folder that vLLM serves: a tokenizer, a template, and weights of 2 MB."""
     from ..engine.lab import build_lab
 
-    not_empty(DIR=str(folder), family=family)
-    model = build_lab(folder, family, thinking_tokens=thinking_tokens)
+    not_empty(DIR=folder, family=family)
+    model = build_lab(Path(folder), family, thinking_tokens=thinking_tokens)
     typer.echo(f"{model.name}: {model.style}")
-    words = ["vllm", "serve", str(folder), *model.arguments]
+    words = ["vllm", "serve", str(Path(folder)), *model.arguments]
     words += ["--reasoning-parser", model.parser] if model.parser is not None else []
     typer.echo(f"serve it: {shlex.join(words)}")
 

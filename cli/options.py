@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -56,6 +56,7 @@ def checking(command: Callable[..., Report], *, several: bool = False) -> Callab
     @functools.wraps(command)
     def run(**values: Any) -> None:
         options = _common(**{parameter.name: values.pop(parameter.name) for parameter in common})
+        _keep_inputs(values.values(), options.outputs)
         if len(options.engines.specs) > 1 and not several:
             raise InputError("one is compared with nothing here", source="--vllm", mend="give it once")
         try:
@@ -69,6 +70,25 @@ def checking(command: Callable[..., Report], *, several: bool = False) -> Callab
     run.__signature__ = inspect.Signature(everything)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in everything}
     return run
+
+
+def _keep_inputs(values: Iterable[Any], outputs: Iterable[tuple[str, Path | None]]) -> None:
+    """Raise InputError for a report that would be written over one of the call's own files."""
+    given: list[str] = []
+    for value in values:
+        given += [
+            str(each) for each in (value if isinstance(value, list) else [value]) if isinstance(each, (str, Path))
+        ]
+    for _, file in outputs:
+        if file is None or not file.is_file():
+            continue
+        for text in given:
+            try:
+                same = Path(text).samefile(file)
+            except (OSError, ValueError):  # no path at all
+                continue
+            if same:
+                raise InputError("the report would be written over this input", source=text, mend="name another file")
 
 
 Group = "Report and exit code"

@@ -96,7 +96,7 @@ def record(
     _checked(bodies)
     ways = (True, False) if stream is None else (stream,)
     key = key_from(api_key_env)
-    with Endpoint(endpoint, key=key, seconds=timeout) as server_at, _Output(output, append=append) as out:
+    with Endpoint(endpoint, key=key, seconds=timeout) as server_at, _Output(output, append=append, secret=key) as out:
         server = identify(server_at)
         model = served_model_name or _only_model(server, server_at.url)
         recorder = Recorder(server_at, server, model, out.keep, parser=parser)
@@ -114,10 +114,14 @@ def record(
 
 
 class _Output:
-    """Where traces go. A file is opened, and what it held replaced, only when there is a trace to write."""
+    """Where traces go. A file is opened, and what it held replaced, only when there is a trace to write.
 
-    def __init__(self, path: str, *, append: bool) -> None:
+    `secret` is the server's key: it is written nowhere, whatever the server answers.
+    """
+
+    def __init__(self, path: str, *, append: bool, secret: str | None = None) -> None:
         self._path = path
+        self._secret = secret
         self._append = append
         self._file: IO[str] | None = None
         self.kept: list[Recording] = []
@@ -139,6 +143,8 @@ class _Output:
 
         try:
             text = json.dumps(recording.line, ensure_ascii=False, separators=(",", ":")) + "\n"
+            if self._secret:  # a server may send back what it was sent
+                text = text.replace(json.dumps(self._secret, ensure_ascii=False)[1:-1], "***")
             if self._path == "-":
                 formats.to_stdout(text)
                 sys.stdout.flush()

@@ -30,9 +30,10 @@ def build_lab(folder: Path, name: str, *, thinking_tokens: int = THINKING_TOKENS
         thinking_tokens: numbers it counts through inside its block, one token each.
 
     Raises:
-        InputError: there is no such family or thought, or the folder cannot be written.
+        InputError: there is no such family or thought, or the folder cannot be written or holds something else.
     """
     model = family(name)
+    _refuse_to_replace(folder)
     words = vocabulary(model, thinking_tokens)
     tokenizer = build_tokenizer(model, words)
     follows = {_id(tokenizer, text): _id(tokenizer, after) for text, after in words.follows.items()}
@@ -49,6 +50,16 @@ def build_lab(folder: Path, name: str, *, thinking_tokens: int = THINKING_TOKENS
             f"cannot be written: {error.strerror or error}", source=str(folder), mend="name a folder you may write to"
         ) from None
     return model
+
+
+def _refuse_to_replace(folder: Path) -> None:
+    """Raise InputError for a folder with files that no earlier build made: they may be a model's weights."""
+    try:
+        taken = folder.is_dir() and any(folder.iterdir()) and not (folder / SCRIPT_FILE).is_file()
+    except OSError:
+        return  # what is wrong with it is said when it is written
+    if taken:
+        raise InputError("holds files that are no lab model", source=str(folder), mend="name a new folder")
 
 
 def _id(tokenizer: Tokenizer, text: str) -> int:

@@ -96,3 +96,13 @@ def test_no_room_for_the_report_is_one_line_and_exit_code_2() -> None:
     assert done.returncode == 2
     assert done.stderr.startswith("reasonctl: standard output: cannot write the report: No space left on device")
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_report_is_never_written_over_an_input(tmp_path: Path) -> None:
+    trace = tmp_path / "t.jsonl"
+    trace.write_text('{"output": {"text": "hi"}}\n')
+    for extra in (["--format", "json", "--output", str(trace)], ["--format", f"json={trace}"]):
+        done = run("replay", str(trace), "--parser", "qwen3", *extra)
+        assert done.returncode == 2
+        assert "written over this input" in done.stderr
+    assert trace.read_text() == '{"output": {"text": "hi"}}\n'

@@ -205,3 +205,13 @@ def test_the_list_names_every_family(run: Run) -> None:
     code, out, _ = run("lab", "list")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == NAMES
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    weights = tmp_path / "model.safetensors"
+    weights.write_text("somebody's weights")
+    with pytest.raises(InputError, match="holds files that are no lab model; name a new folder"):
+        build_lab(tmp_path, "qwen3")
+    assert weights.read_text() == "somebody's weights"
+    build_lab(tmp_path / "new", "qwen3")
+    build_lab(tmp_path / "new", "qwen3")

@@ -63,6 +63,8 @@ def serve(vllm: Vllm, requests: int, answers: int, busy: mmap.mmap) -> None:
             signal.setitimer(signal.ITIMER_REAL, request["seconds"])
             try:
                 answer = known[request["op"]](far, request)
+            except (SystemExit, KeyboardInterrupt) as error:  # what a parser means for its server
+                os._exit(error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1)
             except Exception as error:
                 answer = {"failed": " ".join(f"{type(error).__name__}: {error}".split())[:2000]}
             signal.setitimer(signal.ITIMER_REAL, 0)
