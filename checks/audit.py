@@ -30,6 +30,7 @@ from ..prompts.model import Model, Template
 from ..prompts.survey import Survey, survey
 from ..prompts.tokenizer import CHECK_TEXTS, Tokenizer
 from . import (
+    fit_cost,
     fit_mode,
     fit_setup,
     fit_split,
@@ -71,6 +72,7 @@ _ROOMS = (
     fit_setup,
     fit_split,
     fit_stress,
+    fit_cost,
     srv_flags,
     srv_grammar,
     srv_client,

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from . import fit_mode, fit_setup, fit_split, fit_stress  # noqa: F401  (importing registers the rules)
+from . import fit_cost, fit_mode, fit_setup, fit_split, fit_stress  # noqa: F401  (importing registers the rules)
