@@ -54,6 +54,14 @@ def outputs(model: str, count: int, tokens: int, *, seed: int = 1) -> Iterator[t
         yield prompt, [*thought, *end, *_text(sentences, tokens - len(thought) - len(end) - 1, rng), eos]
 
 
+def plain_outputs(model: str, count: int, tokens: int, *, seed: int = 1) -> Iterator[tuple[list[int], list[int]]]:
+    """The same text with no marker and no prompt that opens a thought."""
+    backend = tokenizer(model)
+    (end,) = _ids(backend, THINK[1])
+    for _, ids in outputs(model, count, tokens + 1, seed=seed):
+        yield _ids(backend, _PROMPT), [token_id for token_id in ids if token_id != end]
+
+
 def granite_outputs(model: str, count: int, tokens: int, *, seed: int = 1) -> Iterator[tuple[list[int], list[int]]]:
     """The same with granite's phrases around thought and answer."""
     backend = tokenizer(model)

@@ -88,9 +88,10 @@ def detokenized(tokenizer: Any, prompt_ids: list[int], ids: list[int], skip: boo
     )
     detokenizer = IncrementalDetokenizer.from_new_request(tokenizer, request)
     texts = []
-    for token_id in ids:
-        detokenizer.update([token_id], False)
-        texts.append(detokenizer.get_next_output_text(False, True))
+    last = len(ids) - 1
+    for number, token_id in enumerate(ids):
+        detokenizer.update([token_id], number == last)  # a stop token, whose text is not shown
+        texts.append(detokenizer.get_next_output_text(number == last, True))
     return texts
 
 

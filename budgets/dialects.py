@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ..errors import InputError
-from ..parsers.target import Target
+
+if TYPE_CHECKING:
+    from ..parsers.target import Target
 
 Dialect = Literal["slimserve", "vllm", "anthropic"]
 Form = Literal["scalar", "map", "request", "generation_config", "serve"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,10 @@ def _common_start(one: str, other: str) -> str:
 
 def holds_marker(text: str) -> bool:
     """Whether a marker of any pair stands in the text."""
-    return any(pattern.search(text) is not None for pattern in _BY_FIRST)
+    return any(pattern.search(text) is not None for pattern in _by_first())
 
 
-_TEXTS = [text for pair in STATE_MARKERS for text in (pair.start, pair.end)]
-_BY_FIRST = [any_of(text for text in _TEXTS if text[0] == first) for first in sorted({text[0] for text in _TEXTS})]
+@cache
+def _by_first() -> tuple[re.Pattern[str], ...]:
+    texts = [text for pair in STATE_MARKERS for text in (pair.start, pair.end)]
+    return tuple(any_of(text for text in texts if text[0] == first) for first in sorted({text[0] for text in texts}))
