@@ -167,7 +167,9 @@ class _Table(dict[int, str]):
 
     def __missing__(self, token_id: int) -> str:
         try:
-            text = self._backend.decode([*self._reference, token_id], skip_special_tokens=self._skip)[self._before :]
+            text: str = self._backend.decode([*self._reference, token_id], skip_special_tokens=self._skip)[
+                self._before :
+            ]
         except (OverflowError, TypeError):  # no id at all; the stream knows what becomes of it
             text = _PART
         if _REPLACEMENT in text or self._is_byte(token_id):

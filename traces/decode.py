@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
@@ -25,12 +26,10 @@ class BadValueError(NotJsonError):
 
 def loads(text: str) -> Any:
     """The JSON value that a text is. Raises NotJsonError, a BadValueError where only the value is at fault."""
-    try:
+    with suppress(StopIteration, ValueError, RecursionError):  # said below
         value, end = _SCAN(text, 0)
         if end == len(text) and _has_each_key_once(text, value):
             return value  # nothing stands around it, as on nearly every line
-    except (StopIteration, ValueError, RecursionError):
-        pass  # said below
     try:
         return _STRICT.decode(text)
     except json.JSONDecodeError as error:
@@ -41,6 +40,10 @@ def loads(text: str) -> Any:
 
 def raw_decode(text: str, start: int) -> tuple[Any, int]:
     """(the value that starts at `start`, where it ends). Raises as `loads`, without a column."""
+    with suppress(StopIteration, ValueError, RecursionError):  # said below
+        value, end = _SCAN(text, start)
+        if _has_each_key_once(text[start:end], value):
+            return value, end
     try:
         return _STRICT.raw_decode(text, start)
     except json.JSONDecodeError as error:
@@ -96,7 +99,7 @@ _UNSURE = ('\\\\"', "\\u0000")
 _APART = ('" :', '"\t:', '"\n:', '"\r:')
 """A key whose colon stands apart."""
 _STRICT = json.JSONDecoder(object_pairs_hook=_unique)
-_SCAN = json.JSONDecoder().scan_once
+_SCAN: Callable[[str, int], tuple[Any, int]] = vars(json.JSONDecoder())["scan_once"]
 _LENIENT = json.JSONDecoder(parse_int=len)
 """Finds the end of a value without looking at its keys and numbers."""
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .chunks import MAX_OPEN
-from .dialects import Dialect
-from .dialects.base import Memory
+from .dialects.base import Dialect, Memory
 from .response import Origin, Response
 from .trace import BrokenLine, Trace
 

@@ -120,7 +120,7 @@ def _messages(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     if not isinstance(content, list):
         return [{"role": message.get("role"), "content": content}]
     found: list[dict[str, Any]] = []
-    calls = []
+    calls: list[dict[str, Any]] = []
     for block in objects(content):
         if block.get("type") == "tool_result":
             result = _text(block.get("content"))

@@ -26,8 +26,8 @@ def _part(value: Mapping[str, Any]) -> Part | None:
 def _said(value: Mapping[str, Any], memory: Memory) -> Said:
     said = Said()
     if "output" in value:
-        for index, block in enumerate(objects(mapping(mapping(value["output"]).get("message")).get("content"))):
-            _add(said, block, index)
+        for number, block in enumerate(objects(mapping(mapping(value["output"]).get("message")).get("content"))):
+            _add(said, block, number)
         _add_end(said, value)
         return said
     block = mapping(value.get("contentBlockDelta") or value.get("contentBlockStart"))

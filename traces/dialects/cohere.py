@@ -21,7 +21,7 @@ def _part(value: Mapping[str, Any]) -> Part | None:
         return "event"
     message = value.get("message")
     whole = isinstance(message, dict) and isinstance(value.get("finish_reason"), str) and "done" not in value
-    return "whole" if whole and isinstance(message.get("content", []), list) else None
+    return "whole" if whole and isinstance(mapping(message).get("content", []), list) else None
 
 
 def _said(value: Mapping[str, Any], memory: Memory) -> Said:
