@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import itertools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -97,6 +98,7 @@ class VllmPrompts:
         self._key = f"model {next(_numbers)}"
         self._is_up = False
         self._lost = 0
+        self._costly: set[str] = set()
 
     def start(self) -> str | None:
         """Have the model's tokenizer built over there; the `problem` that this meets."""
@@ -124,9 +126,13 @@ class VllmPrompts:
     def _one(self, body: Mapping[str, Any]) -> dict[str, Any]:
         if self._lost >= _LOST:
             return {"lost": RenderError("unseen", f"not rendered: {self.by} was lost over {_LOST} prompts in a row")}
+        told = json.dumps(body["messages"])
+        if told in self._costly:
+            return {"lost": RenderError("unseen", f"not rendered: {self.by} was lost over these messages before")}
         try:
             (answer,) = self._ask([body])
         except (LostError, BridgeError) as error:
+            self._costly.add(told)
             self._lost += 1
             kind: ErrorKind = "timeout" if isinstance(error, HungError) else "crashed"
             return {"lost": RenderError(kind, f"{self.by}: {error}")}

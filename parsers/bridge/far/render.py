@@ -14,10 +14,11 @@ import itertools
 import json
 import os
 import traceback
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from .layouts import REQUESTS, _attribute
+from .layouts import REQUESTS, SERVERS, _attribute
 from .vocabularies import unpacked
 
 if TYPE_CHECKING:
@@ -105,11 +106,15 @@ class Server:
     """
 
     def __init__(self, folder: str, given: dict[str, Any]) -> None:
-        made = next(filter(None, (_attribute(*place) for place in _SERVERS)), None)
+        made = _first(_SERVERS)
+        if made is None:
+            # 0.18 imports in a circle, which has to be entered where its server does.
+            _first([(name, "OpenAIServingChat") for name in SERVERS])
+            made = _first(_SERVERS)
         if made is None:
             raise TooOldError("this vLLM is too old: 0.18 is the oldest whose prompts can be asked for")
-        self._request: Any = next(filter(None, (_attribute(name, "ChatCompletionRequest") for name in REQUESTS)))
-        self._status: Any = next(filter(None, (_attribute(name, "create_error_response") for name in _ERRORS)), None)
+        self._request: Any = _first([(name, "ChatCompletionRequest") for name in REQUESTS])
+        self._status: Any = _first([(name, "create_error_response") for name in _ERRORS])
         config = _read(folder, "config.json")
         self.harmony = config.get("model_type") == "gpt_oss"
         self.mode = given.get("tokenizer_mode") or _mode(config)
@@ -133,7 +138,7 @@ class Server:
         self._server: Any = made(**{name: value for name, value in values.items() if name in taken})
         # A server with a tool parser refuses no tool_choice, and what else parsers change is not the prompt.
         self._server.parser = _AnyParser
-        self._server.tool_parser = _AnyParser.tool_parser_cls
+        self._server.tool_parser = _AnyTools
         # A template that does not end costs this process instead, as everything else that does not.
         os.environ["VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT"] = "0"
         self._loop = asyncio.new_event_loop()
@@ -168,12 +173,13 @@ class Server:
             return 500
 
 
-class _AnyParser:
-    """In place of the parsers of a server: changes nothing."""
+def _first(places: Sequence[tuple[str, str]]) -> Any:
+    """The first of these names, by module, that this vLLM has; None where it has none."""
+    return next(filter(None, (_attribute(*place) for place in places)), None)
 
-    tool_parser_cls: Any = object
-    reasoning_parser_cls: Any = None
-    always_adjust_request = False
+
+class _AnyTools:
+    """In place of the tool parser of a server: changes nothing."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
@@ -183,6 +189,14 @@ class _AnyParser:
 
     def set_prompt_token_ids(self, ids: Any) -> None:
         pass
+
+
+class _AnyParser(_AnyTools):
+    """In place of both parsers of a server."""
+
+    tool_parser_cls: Any = _AnyTools
+    reasoning_parser_cls: Any = None
+    always_adjust_request = False
 
 
 def _renderer(model: SimpleNamespace, *, required: bool) -> Any:
