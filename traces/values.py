@@ -79,6 +79,8 @@ def parse_line(source_name: str, number: int, text: str) -> Value | BrokenLine:
 
 def _is_lines(head: str, *, whole: bool) -> bool:
     """Some unindented line of the head is a whole object, or an array followed by more: one value a line."""
+    if not whole and "\n" not in head:
+        return head.lstrip(" \t\ufeff\x1e").startswith("{")  # one long object, and a line for each that follows
     lines = head.split("\n")
     if not whole and len(lines) > 1:
         lines.pop()  # cut by the head's end
