@@ -12,7 +12,7 @@ from reasonctl.parsers.target import Target
 from .canitoolcall_outcomes import PAGE, Contexts, fixtures, outcome_of, page, rows, said
 from .driver import ENVIRONMENT
 
-ENGINE = parse_engine(f"{ENVIRONMENT / 'vllm-0.33.0'}:{ENVIRONMENT / 'bin' / 'python'}")
+ENGINE = f"{ENVIRONMENT / 'vllm-0.33.0'}:{ENVIRONMENT / 'bin' / 'python'}"
 
 
 def test_the_page_lists_what_comes_of_every_fixture() -> None:
@@ -26,7 +26,7 @@ def test_the_page_lists_what_comes_of_every_fixture() -> None:
 def test_the_outcome_is_vllms_on_every_fixture() -> None:
     ours = BuiltinEngine(Target())
     wrong = []
-    with Contexts() as contexts, open_bridge(ENGINE) as bridge:
+    with Contexts() as contexts, open_bridge(parse_engine(ENGINE)) as bridge:
         assert bridge.described["vllm_version"] == "0.33.0"
         for trace in fixtures():
             got, expected = said(outcome_of(trace, contexts, ours)), said(outcome_of(trace, contexts, bridge))
