@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -38,8 +40,13 @@ HI = [{"role": "user", "content": "hi"}]
 
 
 @pytest.fixture(scope="module")
-def bridge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bridge]:
-    with Bridge(parse_engine(fake_server(tmp_path_factory.mktemp("fake"))), seconds=2.0) as opened:
+def fake(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return fake_server(tmp_path_factory.mktemp("fake"))
+
+
+@pytest.fixture(scope="module")
+def bridge(fake: str) -> Iterator[Bridge]:
+    with Bridge(parse_engine(fake), seconds=2.0) as opened:
         yield opened
 
 
@@ -459,3 +466,42 @@ def test_an_engine_without_prompts_is_not_asked(same: Make) -> None:
     assert made[False] is made[True]
     assert isinstance(made[False], BridgedPrompts)
     made[False].close()
+
+
+def reasonctl(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "reasonctl", *arguments], capture_output=True, text=True, check=False, encoding="utf-8"
+    )
+
+
+def test_render_prints_the_servers_prompt_and_where_ours_differs(fake: str, tmp_path: Path) -> None:
+    body = tmp_path / "b.json"
+    body.write_text(json.dumps({"messages": HI, "chat_template_kwargs": {"x": 1}, "continue_final_message": False}))
+    done = reasonctl("render", "--model", "fixture:qwen3", "--messages", str(body), "--vllm", fake)
+    assert (done.returncode, done.stdout) == (0, "auto auto {} {'x': 1} hi")
+    state, made = done.stderr.splitlines()
+    assert state.startswith("state none; ")
+    theirs = json.dumps("auto auto {} {'x': 1} hi")
+    assert made == f"made by vLLM 0.33.0; ours differs: character 0: {theirs} there, {json.dumps(PLAIN[:40])} here"
+    body.write_text(json.dumps({"messages": [{"role": "user", "content": "|template|"}]}))
+    done = reasonctl("render", "--model", "fixture:qwen3", "--messages", str(body), "--vllm", fake)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "gives no prompt for these messages: no such role" in done.stderr
+    lone = ROOT / "models" / "qwen3" / "chat_template.jinja"
+    done = reasonctl("render", "--model", str(lone), "--vllm", fake)
+    assert done.stdout.endswith("<|im_start|>assistant\n")
+    assert done.stderr.endswith("vLLM renders no template without a tokenizer beside it; this is our own prompt\n")
+
+
+def test_every_worker_of_a_replay_takes_the_servers_prompts(fake: str, tmp_path: Path) -> None:
+    traces = tmp_path / "t.jsonl"
+    rows = [{"id": str(n), "request": {"messages": HI}, "output": {"text": "a</think>b"}} for n in range(3)]
+    traces.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for jobs in ("1", "2"):
+        done = reasonctl(
+            *("replay", str(traces), "--model", "fixture:qwen3", "--parser", "qwen3", "--vllm", fake),
+            *("--jobs", jobs, "--format", "json", "--exit-zero"),
+        )
+        assert done.returncode == 0, done.stderr
+        reasons = [row["reason"] or "" for row in json.loads(done.stdout)["coverage"]]
+        assert [reason for reason in reasons if "the prompt that vLLM 0.33.0 makes differs from ours" in reason]

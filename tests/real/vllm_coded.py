@@ -17,9 +17,21 @@ def main() -> None:
     from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
     from vllm.renderers import mistral as renderer
     from vllm.renderers.online_renderer import OnlineRenderer
-    from vllm.tokenizers import mistral
+    from vllm.tokenizers import get_tokenizer, mistral
 
     loaded: dict[str, Any] = {}
+
+    def of_tokenizer(case: dict[str, Any]) -> Any:
+        """What the tokenizer itself makes of messages as a template gets them; `mode` is its `--tokenizer-mode`."""
+        key = (case["folder"], case["mode"])
+        if key not in tokenizers:
+            tokenizers[key] = get_tokenizer(case["folder"], tokenizer_mode=case["mode"])
+        text = tokenizers[key].apply_chat_template(
+            case["messages"], tools=case["body"].get("tools"), tokenize=False, **case["kwargs"]
+        )
+        return tokenizers[key].encode(text, add_special_tokens=False), text
+
+    tokenizers: dict[tuple[str, str], Any] = {}
 
     def of_mistral(case: dict[str, Any]) -> Any:
         if case["folder"] not in loaded:
@@ -46,6 +58,9 @@ def main() -> None:
 
     def answer(case: dict[str, Any]) -> dict[str, Any]:
         try:
+            if "mode" in case:
+                ids, text = of_tokenizer(case)
+                return {"ids": list(ids), "text": text}
             ids = (of_mistral if case["folder"] else of_harmony)(copy.deepcopy(case))
         except Exception as error:
             return {"error": f"{type(error).__name__}: {error}"}
