@@ -121,7 +121,7 @@ def _render(
         raise InputError(
             f"its prompts are built by code: {model.code_prompt}",
             source=model.source,
-            mend="render another model, or this one with the server's own library",
+            mend="give --vllm, which renders it, or another model",
         )
     tools = request.get("tools") or None
     opened = renderers(model, vllm=vllm)

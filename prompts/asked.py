@@ -203,8 +203,10 @@ def _server(model: Model, served: Served) -> dict[str, Any]:
     """The settings of `far/render.py`'s `Server`."""
     template = model.template
     folders = [folder for folder in (model.path, getattr(model.tokenizer, "folder", None)) if folder is not None]
+    # A processor's template is found by vLLM only where the libraries for images are there too.
     own = template is None or (
         template in model.templates
+        and template.origin != "chat_template.json"
         and template.path is not None
         and any(Path(template.path).is_relative_to(folder) for folder in folders)
     )

@@ -8,6 +8,7 @@ configuration only what that code reads is made up here, so no weights and no mo
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import inspect
 import itertools
@@ -81,8 +82,6 @@ def render(far: Far, request: dict[str, Any]) -> dict[str, Any]:
             server = Server(folder, request["server"])
         except Exception as error:
             return {"problem": _described(error)}
-        # What is read late is read now, while the folder is there.
-        server.prompt({"messages": [{"role": "user", "content": "x"}]})
         far.servers[key] = server
         while len(far.servers) > _KEPT:
             far.servers.pop(next(iter(far.servers)))
@@ -142,6 +141,10 @@ class Server:
         # A template that does not end costs this process instead, as everything else that does not.
         os.environ["VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT"] = "0"
         self._loop = asyncio.new_event_loop()
+        # A processor's template is read late, and kept by the folder's name: now, while the folder is there.
+        resolve: Any = _first([("vllm.renderers.hf", "resolve_chat_template")])
+        with contextlib.suppress(Exception):
+            resolve(self._renderer.tokenizer, None, None, model_config=model)
 
     def prompt(self, body: dict[str, Any]) -> dict[str, Any]:
         """`ids` and `text` (None where only the ids are known), or `error`: what the client would be answered."""
