@@ -46,6 +46,8 @@ class RenderFailed(Rule):
         for state in facts.survey.states:
             if state.state != "error" or state.conversation == "continue_final_message" or not _sent(facts, state):
                 continue
+            if _rejected_effort(facts, state):
+                continue  # TPL009 tells it
             if state.error_kind in _LIMITS:
                 ended.append(state)
                 continue
@@ -81,6 +83,15 @@ class RenderFailed(Rule):
             )
 
 
+def _rejected_effort(facts: AuditFacts, state: PromptState) -> bool:
+    """It is the request's effort alone that the template refuses: a plain request renders."""
+    if facts.survey is None or "reasoning_effort" not in state.variant:
+        return False
+    alone = facts.survey.get("single_turn", {"reasoning_effort": state.variant["reasoning_effort"]})
+    plain = facts.plain()
+    return alone is not None and alone.state == "error" and plain is not None and plain.state != "error"
+
+
 @register
 class EffortRejected(Rule):
     id = "TPL009"
@@ -111,8 +122,11 @@ class EffortRejected(Rule):
         mapped = {level: _nearest(level, taken) for level in rejected if level != "none"} if taken and with_map else {}
         mend = f"--reasoning-effort-map '{json.dumps(mapped)}', or " if mapped else ""
         maker = _maker(facts)
+        sent = sum(request.count for request in facts.requests or () if request.effort in rejected)
+        really = f"; {sent} of the given requests send one" if sent else ""
         yield cls.finding(
-            f"reasoning_effort {', '.join(rejected)}: {maker} {_verb(shown)} it, and every such request is an error",
+            f"reasoning_effort {', '.join(rejected)}: {maker} {_verb(shown)} it, and every such request is an "
+            f"error{really}",
             hint=f"{mend}clients send {', '.join(taken) or 'no effort'}",
             confidence=facts.template_confidence,
             subject=facts.subject(variant=dict(shown.variant)),
