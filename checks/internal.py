@@ -10,8 +10,8 @@ class UnreadableInput(Rule):
     id = "INT903"
     slug = "unreadable-input"
     severity = "warning"
-    what = """A part of the input could not be read: a broken line of a trace file, or a file of a folder. Its place is
-        named; everything else is read and judged."""
+    what = """A part of the input could not be read: a broken line of a trace file, a stream that breaks off, or a file
+        of a folder. Its place is named; everything else is read and judged."""
     why = """A report over 999 of 1000 traces is worth having, but only if it says so. A capture that was cut off, a
         proxy's error page in the middle of a stream or two lines glued together would otherwise just be missing."""
     example = """

@@ -64,6 +64,7 @@ class Gathered:
         self._not_run: dict[str, str] = {}
         self._traces = 0
         self._broken = 0
+        self._cut: set[str] = set()
         self._ids = Ids()
 
     def add(self, item: TraceFacts | BrokenLine | Lost | ModelPart) -> None:
@@ -130,6 +131,16 @@ class Gathered:
                 self._notes[note] = self._notes.get(note, 0) + 1
         self._add_input(facts)
         self._add_upgrades(facts)
+        if facts.broken is not None and facts.path not in self._cut:
+            self._broken += 1
+            self._note(
+                UnreadableInput.finding(
+                    f"{facts.broken}; what had come was replayed",
+                    hint="record it again; the server's log tells why it stopped",
+                    subject={"trace": facts.id},
+                    location=Location(facts.path, facts.line),
+                )
+            )
         for result in facts.results:
             if result.crashed:
                 self._lose(facts.id, facts.path, facts.line, result.parser, str(result.reason))
@@ -193,6 +204,7 @@ class Gathered:
 
     def _add_broken(self, item: BrokenLine) -> None:
         self._broken += 1
+        self._cut.add(item.path)
         self._note(
             UnreadableInput.finding(
                 f"{item.reason}; everything else in the file was read",

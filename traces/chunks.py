@@ -49,6 +49,7 @@ class ChunkAssembler:
     def done(self) -> Iterator[Trace]:
         """`[DONE]`: the stream that spoke last is over."""
         if self._latest in self._open:
+            self._open[self._latest].ended = True
             yield from self._close(self._latest)
 
     def response(self, line: int, value: Mapping[str, Any]) -> Iterator[Trace]:

@@ -49,11 +49,13 @@ class EventAssembler:
         if response.whole:
             yield from response.traces(self._origin)
         elif said.ends:
+            response.ended = True
             yield from self._close(stream)
 
     def done(self) -> Iterator[Trace]:
         """`[DONE]`: the stream that spoke last is over."""
         if self._open:
+            self._open[-1][0].ended = True
             yield from self._close(self._open[-1])
 
     def end(self) -> Iterator[Trace]:

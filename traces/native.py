@@ -77,6 +77,7 @@ def trace_of(value: Mapping[str, Any], *, path: str, line: int) -> Trace:
             ids[0]: text for text, ids in zip(deltas.texts, deltas.ids, strict=True) if text and ids and len(ids) == 1
         },
         extra={key: one for key, one in value.items() if key not in _KEYS},
+        broken=broken if isinstance(broken := value.get("broken"), str) else None,
     )
 
 

@@ -49,7 +49,7 @@ class TraceFacts:
     nothing of thinking. `what_ifs` are, by parser,
     the changes that were tried on a failing one; `comparison` sets it beside parsers that do better. `thought` is
     counted where a rule may need it: a budget, a run cut by its length, a block that opens again. `others` are what
-    further vLLMs make of the trace, `version` the one that made `results`.
+    further vLLMs make of the trace, `version` the one that made `results`. `broken`: why the recording is not whole.
     """
 
     id: str
@@ -82,6 +82,7 @@ class TraceFacts:
     deltas: int = 0
     streamed: bool = False
     api: str = "chat"
+    broken: str | None = None
 
     @property
     def finish_reason(self) -> str | None:
@@ -158,6 +159,7 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | 
         version=engines.labels[0],
         others=others(work, engines, asked),
         deltas=len(trace.deltas),
+        broken=trace.broken,
         streamed=trace.streamed,
         api=trace.api,
     )
@@ -250,4 +252,5 @@ def _unread(trace: Trace, asked: Sequence[str], subjects: set[str], reason: str)
         results=results,
         why="it could not be read",
         notes=(reason,),
+        broken=trace.broken,
     )

@@ -9,6 +9,8 @@ from typing import Any
 from .dialects.base import Said
 from .trace import Recorded, Segment, Trace, TraceDelta
 
+_BROKE_OFF = "the stream breaks off: neither a finish reason nor an end mark has come"
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -81,7 +83,10 @@ class Choice:
 
 @dataclass(slots=True, eq=False)
 class Response:
-    """One response, as far as it has arrived. `parts` counts the values it came in; `whole`: it was not streamed."""
+    """One response, as far as it has arrived. `parts` counts the values it came in; `whole`: it was not streamed.
+
+    `ended`: the stream's own end mark has come (`[DONE]`, `message_stop`, ...).
+    """
 
     line: int
     whole: bool = False
@@ -95,6 +100,7 @@ class Response:
     request: dict[str, Any] = field(default_factory=dict)
     api: str | None = None
     parts: int = 0
+    ended: bool = False
 
     @property
     def finished(self) -> bool:
@@ -164,6 +170,7 @@ class Response:
                 lossy=lossy,
                 token_texts=choice.token_texts,
                 extra=self.extra,
+                broken=_BROKE_OFF if streamed and not self.ended and choice.finish_reason is None else None,
             )
 
 

@@ -95,6 +95,7 @@ class Trace:
         token_texts: texts of single tokens that the recording shows, by id.
         extra: keys of the recording that have no place above, kept as they were.
         api: the API that answered: `chat`, `completions` or a name of `dialects.DIALECTS`.
+        broken: why the recording is not whole, None where nothing says so.
     """
 
     id: str
@@ -115,6 +116,7 @@ class Trace:
     token_texts: Mapping[int, str] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
     api: str = "chat"
+    broken: str | None = None
 
     @property
     def finish_reason(self) -> str | None:

@@ -407,3 +407,39 @@ def test_a_model_file_that_is_not_read_is_said(run: Run, tmp_path: Path) -> None
     place = next(f["location"] for f in unread if f["subject"]["key"] == "generation_config.json")
     assert (Path(place["path"]).name, place["line"]) == ("generation_config.json", 2)
     assert run(OPEN_TRACES, "--model", str(folder), "--fail-on", "warning")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "broken"),
+    [
+        ("a.sse", 'data: {"id": "a", "choices": [{"index": 0, "delta": {"content": "Half an ans"}}]}\n\n', True),
+        (
+            "b.sse",
+            'data: {"id": "a", "choices": [{"index": 0, "delta": {"content": "whole"}}]}\n\ndata: [DONE]\n\n',
+            False,
+        ),
+        (
+            "c.sse",
+            'data: {"id": "a", "choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}]}\n\n',
+            False,
+        ),
+        (
+            "d.sse",
+            'event: message_start\ndata: {"type": "message_start", "message": {"id": "m", "role": "assistant"}}\n\n'
+            'event: content_block_delta\ndata: {"type": "content_block_delta", "index": 0, "delta": '
+            '{"type": "text_delta", "text": "Half"}}\n\nevent: con',
+            True,
+        ),
+        ("e.jsonl", '{"output": {"text": "Half"}, "broken": "the engine died"}\n', True),
+        ("f.jsonl", '{"output": {"text": "whole"}}\n', False),
+    ],
+)
+def test_a_recording_that_broke_off_is_said_to_be_so(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path, name: str, text: str, broken: bool
+) -> None:
+    (tmp_path / name).write_text(text)
+    code, out, _ = run(str(tmp_path / name), "--parser", "none", "--format", "json")
+    report = json.loads(out)
+    assert code == 0
+    assert [f["rule"] for f in report["findings"]].count("INT903") == int(broken)
+    assert (report["verdict"] == "incomplete") is broken
