@@ -247,9 +247,15 @@ class Context:
                 return "model", tokenizer, replace(trace, lossy=False) if trace.lossy else trace, None
             if trace.output_ids is not None:
                 notes.append("the recorded token ids are not of this model's tokenizer; its text is used")
+                strange = max(trace.output_ids, default=-1)
                 trace = _without_ids(trace)
                 if trace.output_text is None and not trace.segments:
                     trace = replace(trace, segments=_recorded_segments(trace), lossy=True)
+                if trace.output_text is None and not trace.segments:
+                    raise NoTextError(
+                        f"this trace holds token ids alone, and not this model's: id {strange} is beyond"
+                        f" the {tokenizer.size} tokens of its tokenizer; give the --model it was recorded with"
+                    )
             return "model", tokenizer, self._with_text(trace, prompt), None
         found = pieces_of(trace)
         if found is not None:
@@ -257,7 +263,7 @@ class Context:
             text = "".join(piece.text for piece in vocabulary.pieces)
             return "trace", vocabulary, replace(trace, output_text=text, lossy=False), vocabulary.pieces
         if trace.output_text is None and not trace.segments and not _recorded_segments(trace):
-            raise NoTextError(trace)
+            raise NoTextError("this trace holds token ids alone: --model is needed to read them")
         if trace.output_ids is not None:
             notes.append("the recorded token ids need --model to be read")
         if trace.output_text is None and not trace.segments:
@@ -317,11 +323,7 @@ class Context:
 
 
 class NoTextError(ValueError):
-    """A trace of token ids alone, without anything that tells their texts."""
-
-    def __init__(self, trace: Trace) -> None:
-        super().__init__("this trace holds token ids alone: --model is needed to read them")
-        self.trace = trace
+    """A trace of token ids alone, without anything that tells their texts; its text says what is needed."""
 
 
 def _fits(tokenizer: Any, trace: Trace) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -28,6 +29,10 @@ _LOOK = 0.5
 _TAIL = 40
 _LINE = 65536
 _PART = 1 << 20
+_FAULT = re.compile(
+    r"\w(?:Error|Exception)\b|\berror\b|no such|not found|denied|refused|cannot|unable|fail", re.IGNORECASE
+)
+"""Wrappers end with advice (docker: `See 'docker run --help'`); the line that tells why stands before it."""
 
 
 class BridgeError(ReasonctlError):
@@ -156,8 +161,9 @@ class FarProcess:
             self._stderr.close()
 
     def last_words(self) -> str:
-        """The last line on its standard error, empty without one."""
-        return next((line for line in reversed(self._said) if line.strip()), "")
+        """The last line on its standard error that names a fault, else the last one, empty without any."""
+        said = [line for line in self._said if line.strip()]
+        return next((line for line in reversed(said) if _FAULT.search(line)), said[-1] if said else "")
 
     def _write(self, data: memoryview) -> int:
         try:

@@ -332,6 +332,11 @@ def test_a_vllm_that_lacks_a_package_says_which(tmp_path: Path) -> None:
         ("true", "it ended with status 0"),
         ("false", "it ended with status 1"),
         ("sh -c 'echo no such pod >&2; exit 3'", r"it ended with status 3 \(no such pod\)"),
+        (
+            "sh -c 'echo pulling >&2; echo error: no route >&2; echo See --help for more >&2; exit 125'",
+            r"it ended with status 125 \(error: no route\)",
+        ),
+        ("sh -c 'echo one >&2; echo two >&2; exit 3'", r"it ended with status 3 \(two\)"),
     ],
 )
 def test_a_command_that_leads_to_no_python_says_how_it_ended(command: str, said: str) -> None:

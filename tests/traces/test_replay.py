@@ -147,6 +147,13 @@ def test_ids_alone_cannot_be_read_without_a_model() -> None:
     assert "--model" in facts.notes[0]
 
 
+def test_ids_alone_that_are_another_tokenizers_are_not_judged() -> None:
+    setting = Setting(model="fixture:qwen3-thinking")
+    facts = run(make(output={"token_ids": [999999999, 5]}), "qwen3", setting=setting)
+    assert (only(facts).status, facts.best) == ("unsupported", ())
+    assert "id 999999999 is beyond the" in str(only(facts).reason)
+
+
 def test_ids_alone_with_a_recorded_split_are_rebuilt() -> None:
     facts = run(make(output={"token_ids": [1, 2]}, recorded={"reasoning": "hm", "content": "4"}), "qwen3")
     assert (facts.lossy, facts.raw, only(facts).matches_recorded) == (True, "<think>hm</think>4", True)
