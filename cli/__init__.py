@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from typing import Any, NoReturn
@@ -49,6 +50,7 @@ app.command("rules")(rules.rules)
 app.command("explain")(explain.explain)
 
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """What typer raises for a wrong call: click's own class, or that of the copy of click newer releases carry."""
 
@@ -79,6 +81,10 @@ def main() -> None:
     except Exception as error:
         if debug:
             sys.excepthook(*sys.exc_info())
+        if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
+            _swallow_output()
+            typer.echo(f"reasonctl: standard output: cannot be written: {error.strerror}; make room", err=True)
+            sys.exit(2)
         text = " ".join(f"{type(error).__name__}: {error}".split())
         typer.echo(f"reasonctl: internal error, {text}; --debug shows where", err=True)
         sys.exit(3)
@@ -106,5 +112,10 @@ def _open_closed_streams() -> None:
 
 def _reader_left() -> NoReturn:
     """`reasonctl ... | head`: whoever read us has what it wanted. Exit as a process that SIGPIPE ended."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _swallow_output()
     sys.exit(141)
+
+
+def _swallow_output() -> None:
+    """What is still to be flushed to standard output at the end goes nowhere, and fails no more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

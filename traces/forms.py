@@ -58,13 +58,14 @@ def _is_list_of(kind: type) -> Callable[[Any], bool]:
 _TEXT: Test = (_is_text, "text")
 _NUMBER: Test = (_is_number, "number")
 _BOOLEAN: Test = (lambda value: isinstance(value, bool), "boolean")
+_OBJECT: Test = (lambda value: isinstance(value, dict), "object")
 _OBJECTS: Test = (_is_list_of(dict), "list of objects")
 _TEXTS: Test = (lambda value: _is_text(value) or _is_list_of(str)(value), "text or list of texts")
 _IDS: Test = (lambda value: isinstance(value, list) and all(type(one) is int for one in value), "list of token ids")
 
 _REQUEST: Mapping[str, Test] = {
     "messages": _OBJECTS,
-    "chat_template_kwargs": (lambda value: isinstance(value, dict), "object"),
+    "chat_template_kwargs": _OBJECT,
     "reasoning_effort": _TEXT,
     "max_tokens": _NUMBER,
     "max_completion_tokens": _NUMBER,
@@ -79,6 +80,8 @@ _REQUEST: Mapping[str, Test] = {
     "model": _TEXT,
 }
 _CHOICE: Mapping[str, Test] = {
+    "delta": _OBJECT,
+    "message": _OBJECT,
     "text": _TEXT,
     "finish_reason": _TEXT,
     "token_ids": (lambda value: isinstance(value, list), "list of token ids"),

@@ -133,7 +133,10 @@ def _first_values(text: str) -> Iterator[Any]:
     for candidate in (text, text[1:].lstrip() if text[0] == "[" else ""):
         try:
             value, _ = decoder.raw_decode(candidate)
-        except (ValueError, RecursionError):
+        except RecursionError:  # JSON all the same: its reader says what is wrong with it
+            yield None
+            return
+        except ValueError:
             continue
         yield from value[:1] if isinstance(value, list) else [value]
         return

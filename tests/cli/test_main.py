@@ -88,13 +88,19 @@ def test_a_closed_stream_changes_no_exit_code(command: str, stream: str) -> None
     assert subprocess.run(["/bin/sh", "-c", line], capture_output=True, check=False).returncode == 0
 
 
-def test_no_room_for_the_report_is_one_line_and_exit_code_2() -> None:
+@pytest.mark.parametrize("command", ["rules", "--help", "parsers", "render --model fixture:qwen3"])
+def test_no_room_for_the_output_is_one_line_and_exit_code_2(command: str) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "reasonctl", "rules"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, "-m", "reasonctl", *command.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     assert done.returncode == 2
-    assert done.stderr.startswith("reasonctl: standard output: cannot write the report: No space left on device")
+    assert done.stderr.startswith("reasonctl: standard output: cannot ")
+    assert "No space left on device; make room" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -388,6 +388,19 @@ def test_an_answer_whose_parts_have_wrong_types_costs_itself(choice: Any, says: 
     assert [type(item) for item in found] == [Trace, BrokenLine, Trace]
 
 
+@pytest.mark.parametrize("value", ["x", [], 5])
+def test_a_delta_that_is_no_object_is_not_an_empty_one(value: object, tmp_path: Path) -> None:
+    chunk = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": value}]}
+    with pytest.raises(InputError, match=r"choices\[\].delta is no object"):
+        read(put(tmp_path, json.dumps(chunk)))
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[" * 100_000 + "]" * 100_000, '{"a":' * 100_000])
+def test_json_that_is_nested_too_deeply_is_no_plain_text(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nested too deeply"):
+        read(put(tmp_path, text))
+
+
 def test_a_cassette_whose_request_has_wrong_types_costs_that_interaction(tmp_path: Path) -> None:
     answer = {"body": {"string": json.dumps({"choices": [{"message": {"content": "b"}}]})}}
     asked = [{"body": json.dumps({"messages": one})} for one in ("x", [])]
