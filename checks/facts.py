@@ -65,6 +65,7 @@ class SentRequest:
 
     `structured_at` is the place of what constrains its output (`response_format`, `structured_outputs`, ...), None
     where nothing does. `budget` is its thinking budget as it is written, `count` how often the same request is sent.
+    `conversation` is the one of the surveyed conversations whose prompt ends as this request's does.
     """
 
     name: str
@@ -76,6 +77,7 @@ class SentRequest:
     structured_by: str | None = None
     include_reasoning: bool = True
     tools: bool = False
+    conversation: str = "single_turn"
     budget: Any = None
     max_tokens: int | None = None
     history: tuple[str, ...] = ()

@@ -43,6 +43,8 @@ def _sent(request: Request) -> SentRequest:
     structured = _structured(body, request.endpoint)
     include = body.get("include_reasoning")
     tools = body.get("tools")
+    offered = tools is not None and bool(tools.value.items) and _choice(body) != "none"
+    history = tuple(sorted(_history(body)))
     budget = request.budget
     return SentRequest(
         name=request.name,
@@ -53,10 +55,11 @@ def _sent(request: Request) -> SentRequest:
         structured_at=structured[1] if structured is not None else None,
         structured_by=structured[0] if structured is not None else None,
         include_reasoning=include is None or include.value.scalar is not False,
-        tools=tools is not None and bool(tools.value.items) and _choice(body) != "none",
+        tools=offered,
+        conversation=_conversation(body, offered, bool(history)),
         budget=budget.value.plain() if budget is not None else None,
         max_tokens=request.max_tokens,
-        history=tuple(sorted(_history(body))),
+        history=history,
     )
 
 
@@ -104,6 +107,15 @@ def _history(body: Node) -> set[str]:
     }
 
 
+def _conversation(body: Node, tools: bool, thought_before: bool) -> str:
+    """Which surveyed conversation it is like: earlier turns count where they hand a thought back, as those there do."""
+    if thought_before:
+        messages = body.get("messages")
+        last = messages.value.items[-1].get("role") if messages is not None and messages.value.items else None
+        return "tool_result" if last is not None and last.value.scalar == "tool" else "multi_turn"
+    return "tools" if tools else "single_turn"
+
+
 def _alike(request: SentRequest) -> list[Any]:
     return [
         request.endpoint,
@@ -112,6 +124,7 @@ def _alike(request: SentRequest) -> list[Any]:
         request.structured_by,
         request.include_reasoning,
         request.tools,
+        request.conversation,
         request.budget,
         request.max_tokens,
         list(request.history),

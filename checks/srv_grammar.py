@@ -30,12 +30,11 @@ def grammar_in_reasoning(facts: AuditFacts) -> bool:
 
 
 def gate_of(facts: AuditFacts, request: SentRequest) -> Gate | None:
-    """What the parser reads from the prompt of such a request, in a plain conversation."""
+    """What the parser reads from the prompt of such a request: of its conversation, else of a plain one."""
     variant = dict(request.kwargs)
     if request.effort is not None:
         variant["reasoning_effort"] = request.effort
-    conversation = "tools" if request.tools else "single_turn"
-    for wanted in (conversation, "single_turn"):
+    for wanted in dict.fromkeys((request.conversation, "tools" if request.tools else "single_turn", "single_turn")):
         found = next((g for g in facts.gates if g.conversation == wanted and dict(g.variant) == variant), None)
         if found is not None:
             return found

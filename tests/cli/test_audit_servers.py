@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from reasonctl.fixtures import ROOT
+
 COMMAND = "audit"
 Run = Callable[..., tuple[int, str, str]]
 
@@ -150,6 +152,16 @@ def test_structured_output_without_a_parser(run: Run, tmp_path: Path) -> None:
     assert finding["location"]["line"] == 1
     _, without = as_json(run, "--serve", command, "--target", "vllm==0.23.0")
     assert "SRV204" not in rules(without, "warning")
+
+
+@pytest.mark.parametrize(("parser", "fires"), [("deepseek_r1", True), ("qwen3", False)])
+def test_a_grammar_behind_a_tools_result(run: Run, parser: str, fires: bool) -> None:
+    """The call's own thought stands closed in the prompt: deepseek_r1 takes it for the new one, qwen3 does not."""
+    sent = str(ROOT / "requests" / "json-after-tool.json")
+    _, report = as_json(run, "--model", "fixture:qwen3", "--parser", parser, "--requests", sent)
+    found = [f for f in report["findings"] if f["rule"] == "SRV204"]
+    assert [f["location"]["line"] for f in found] == ([50] if fires else [])
+    assert all("a tool's result" in f["message"] for f in found)
 
 
 def test_a_client_that_reads_the_old_field(run: Run, tmp_path: Path) -> None:
