@@ -237,8 +237,9 @@ def _print_flags(audited: Sequence[AuditFacts]) -> int:
 
 
 def _report(audited: Sequence[AuditFacts], found: Jobs, options: CheckOptions) -> Report:
-    from ..checks.audit import coverage, findings
+    from ..checks.audit import findings
     from ..checks.audit_json import facts_json
+    from ..checks.coverage import coverage
     from ..checks.finding import Coverage
     from ..checks.internal import UnreadableInput
     from ..checks.report import make_report

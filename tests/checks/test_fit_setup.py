@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonctl.checks.audit import coverage
+from reasonctl.checks.coverage import coverage
 from reasonctl.checks.finding import Location
 from reasonctl.parsers import Target
 

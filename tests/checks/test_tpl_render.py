@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from reasonctl.checks.audit import coverage
+from reasonctl.checks.coverage import coverage
 from reasonctl.checks.facts import TokenizerFault
 from reasonctl.checks.tpl_render import TokenizerLosesText
 from reasonctl.prompts.model import load_model

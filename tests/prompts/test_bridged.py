@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 
-from reasonctl.checks.audit import audit, coverage, findings
+from reasonctl.checks.audit import audit, findings
 from reasonctl.checks.audit_json import facts_json
+from reasonctl.checks.coverage import coverage
 from reasonctl.fixtures import ROOT
 from reasonctl.parsers.bridge.bridge import Bridge
 from reasonctl.parsers.bridge.process import BridgeError, HungError, LostError

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reasonctl.checks.audit import audit, coverage, findings
+from reasonctl.checks.audit import audit, findings
+from reasonctl.checks.coverage import coverage
 from reasonctl.parsers import Target
 from reasonctl.prompts.coded import CodedPrompts, RefusedError
 from reasonctl.prompts.coded_harmony import VARIABLE

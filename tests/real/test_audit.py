@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from reasonctl.checks.audit import audit, coverage, findings
+from reasonctl.checks.audit import audit, findings
 from reasonctl.checks.audit_json import facts_json
+from reasonctl.checks.coverage import coverage
 from reasonctl.checks.facts import AuditFacts
 from reasonctl.checks.finding import Finding
 from reasonctl.checks.report import Policy, make_report

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from reasonctl.checks.audit import audit, coverage
+from reasonctl.checks.audit import audit
+from reasonctl.checks.coverage import coverage
 from reasonctl.parsers.bridge.bridge import Bridge
 from reasonctl.parsers.bridge.spec import parse_engine
 from reasonctl.prompts import coded_harmony

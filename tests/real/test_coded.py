@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from reasonctl.checks.audit import audit, coverage
+from reasonctl.checks.audit import audit
 from reasonctl.checks.audit_json import facts_json
+from reasonctl.checks.coverage import coverage
 from reasonctl.parsers import Target
 from reasonctl.parsers.base import Vocabulary
 from reasonctl.prompts import coded_harmony
