@@ -77,7 +77,7 @@ def register(rule: R) -> R:
 
 def all_rules() -> Mapping[str, type[Rule]]:
     """Every rule of this release by id, in the order of their ids."""
-    from . import bud, eng, fit, internal, rpl, srv, tpl  # noqa: F401  (importing a family registers its rules)
+    from . import bud, eng, fit, internal, plg, rpl, srv, tpl  # noqa: F401  (importing a family registers its rules)
 
     return dict(sorted(_RULES.items()))
 
