@@ -66,14 +66,14 @@ class ReplayFacts:
 
     @property
     def passing(self) -> tuple[str, ...]:
-        """Parsers that pass every check on this trace and leave no marker behind, the asked ones and the compared."""
-        return self.trace.best
+        """Parsers to recommend: they split the trace right, and the trace itself points to them."""
+        return self.trace.best if self.trace.shown else ()
 
     @property
     def right(self) -> ModeResult | None:
-        """The split of the first parser that passes."""
+        """The split of the first parser that explains the trace."""
         everything = (*self.trace.results, *self.trace.compared)
-        return next((result.full for result in everything if result.parser in self.passing[:1]), None)
+        return next((result.full for result in everything if result.parser in self.trace.best[:1]), None)
 
     def subject(self, result: Result | None = None) -> dict[str, Any]:
         return {"trace": self.trace.id} | ({"parser": result.parser} if result is not None else {})
@@ -121,13 +121,23 @@ def called(mode: ModeResult) -> str:
     )
 
 
+def outcome(facts: ReplayFacts) -> str:
+    """How the parsers to recommend split the trace."""
+    return "splits right but in larger deltas" if facts.trace.fragile else "splits right"
+
+
 def advice(facts: ReplayFacts, result: Result) -> str:
     """What to do about a parser that fails: one that passes on this very trace, where there is one."""
     others = [name for name in facts.passing if name not in (result.parser, NO_PARSER)]
+    if result.parser in facts.passing:
+        text = "no modelled parser splits this trace alike in every chunking"
+        return f"{text}; while one delta holds one token, {result.parser} splits it right"
     if others:
-        return f"--reasoning-parser {others[0]} splits this trace right (ran: every check passes)"
-    return (
-        "no modelled parser splits this trace right; --model and --serve show the cause"
-        if not facts.given
-        else ("no modelled parser splits this trace right; reasonctl audit shows which requests do work")
-    )
+        text = f"--reasoning-parser {others[0]} {outcome(facts)} (replayed)"
+    elif facts.trace.best:
+        text = "nothing in this trace shows which parser its model needs"
+    else:
+        text = "no modelled parser splits this trace right"
+    if not facts.given:
+        return f"{text}; give --model or --serve for the cause"
+    return text if others else f"{text}; an audit of its model or serve command shows which requests do work"

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ..traces.replay import Result
 from ..traces.splits import NO_PARSER
 from ..traces.whatif import WhatIf
-from .replayed import ReplayFacts
+from .replayed import ReplayFacts, outcome
 
 Side = Literal["server", "client"]
 
@@ -70,4 +70,4 @@ def _kwargs(side: Side, one: WhatIf) -> str:
 def _parsers(facts: ReplayFacts, result: Result) -> Iterator[Mend]:
     others = [name for name in facts.passing if name not in (result.parser, NO_PARSER)]
     if result.failing and others:
-        yield Mend("server", f"--reasoning-parser {others[0]}", "splits right")
+        yield Mend("server", f"--reasoning-parser {others[0]}", outcome(facts))

@@ -10,7 +10,7 @@ from ..traces.replay import Result
 from ..traces.whatif import WhatIf
 from .evidence import said
 from .finding import Finding
-from .replayed import ReplayFacts, called, shorten, split_json
+from .replayed import ReplayFacts, called, outcome, shorten, split_json
 from .rpl_cause import Cause, cause
 from .rpl_splits import ParserRaised, ReplayMarkerLeak, ReplayStreamDiffers, SplitRule, TextLost
 from .rule import Rule, register
@@ -129,12 +129,13 @@ class WrongParser(Rule):
     id = "RPL408"
     slug = "wrong-parser"
     severity = "error"
-    what = """The parser that served fails on this trace by an error rule of RPL401 to RPL414, and another one passes
-        every check and leaves no marker behind. A weakness that only larger deltas show (RPL402) is not meant."""
+    what = """The parser that served fails on this trace by an error rule of RPL401 to RPL414, and another one splits it
+        right: every check passes and no marker is left behind, weaknesses aside that only larger deltas show (RPL402)
+        where no parser is without them. It is told only of parsers that the trace points to: their markers stand in
+        prompt or output, their split is the recorded one, or the parser table pairs them with the model. One that lets
+        all text pass as content is none."""
     why = "The name after --reasoning-parser is wrong for this model, or for what these requests do to its template."
-    example = (
-        "served with deepseek_r1, output '[THINK]Hm.[/THINK]4': mistral passes, deepseek_r1 files all as reasoning"
-    )
+    example = "served with deepseek_r1, output '[THINK]Hm.[/THINK]4': it files all as reasoning, mistral splits right"
     instead = "Change --reasoning-parser to the parser named, and replay a few more traces with it before you deploy."
     sources = ("https://docs.vllm.ai/en/latest/features/reasoning_outputs.html",)
 
@@ -152,7 +153,7 @@ class WrongParser(Rule):
             if why is not None:
                 evidence |= {"chain": list(why.chain), "every_step_run": why.ran}
             yield cls.finding(
-                f"{result.parser} fails on this trace ({', '.join(failed)}), {_listed(others)}",
+                f"{result.parser} fails on this trace ({', '.join(failed)}); {_listed(facts, others)}",
                 hint=f"--reasoning-parser {others[0]}",
                 confidence=facts.confidence if why is None or why.ran else "medium",
                 cause=why.rule if why is not None else None,
@@ -177,7 +178,7 @@ class NoParserExplains(Rule):
     @classmethod
     def check(cls, facts: ReplayFacts) -> Iterator[Finding]:
         everything = (*facts.trace.results, *facts.trace.compared)
-        if facts.passing or len(everything) < len(facts.known_names):
+        if facts.trace.best or len(everything) < len(facts.known_names):
             return
         ran = [result for result in everything if result.status != "unsupported"]
         if not ran:
@@ -231,9 +232,12 @@ def _stands_for_served(facts: ReplayFacts, result: Result) -> bool:
     return result.served or not any(other.served for other in facts.trace.results)
 
 
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(names[:3])}{more} {'passes' if len(names) == 1 else 'pass'}"
+def _listed(facts: ReplayFacts, names: list[str]) -> str:
+    few = names[:3] if len(names) > 4 else names
+    more = [f"{len(names) - len(few)} more"] if len(names) > len(few) else []
+    *head, last = [*few, *more]
+    how = outcome(facts) if len(names) == 1 else outcome(facts).replace("splits", "split", 1)
+    return f"{', '.join(head)} and {last} {how}" if head else f"{last} {how}"
 
 
 RULES: tuple[type[Any], ...] = (

@@ -66,8 +66,7 @@ class SplitRule(Rule):
         mended = cls.mends(facts, result)
         if mended:
             return f"{mended[0].change} (replayed: {mended[0].outcome})"
-        text = advice(facts, result)
-        return text if facts.given else f"{text}; give --model or --serve for the cause"
+        return advice(facts, result)
 
 
 @register

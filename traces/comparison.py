@@ -8,6 +8,7 @@ from typing import Any
 
 from ..parsers import ROWS
 from ..parsers.run import ModeResult
+from .explain import Explained
 from .splits import NO_PARSER, ModeWord, has_tool_call, mode_word
 from .whatif import HELD, WhatIf
 from .work import Result, Work
@@ -62,7 +63,7 @@ class Comparison:
 
 
 def compare(
-    work: Work, failing: Result, changed: Sequence[WhatIf], everything: Sequence[Result], best: Sequence[str]
+    work: Work, failing: Result, changed: Sequence[WhatIf], everything: Sequence[Result], explained: Explained
 ) -> Comparison:
     """Set a failing parser beside what does better.
 
@@ -71,13 +72,14 @@ def compare(
         failing: the result that is looked into.
         changed: what was tried with it.
         everything: all results on this trace.
-        best: the parsers that explain it, the plainest first.
+        explained: the parsers that explain it, the plainest first.
     """
+    best = explained.parsers
     by_name = {result.parser: result for result in everything}
     healing = [one for one in changed if one.kind in ("kwargs", "specials") and one.sound]
     mended = next((one for one in healing if one.same_prompt is not False), None)
     right = by_name[best[0]].full if best else mended.result.full if mended is not None else None
-    others = _others(failing.parser, best)
+    others = _others(failing.parser, best) if explained.shown else []
     shown = [failing, *(by_name[name] for name in others)]
     rows = [_row(work, result, right) for result in shown]
     if mended is not None:
@@ -87,7 +89,7 @@ def compare(
     return Comparison(
         chunkings,
         tuple(rows),
-        sum(r.status in ("suspect", "error") and r.parser not in named for r in everything),
+        sum(r.status != "unsupported" and r.parser not in named for r in everything),
         sum(r.status == "unsupported" for r in everything),
         right,
     )

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..parsers import ROWS, paired
 from ..parsers.engines import BuiltinEngine
 from ..prompts.state import State
 from .comparison import Comparison, compare
 from .context import Context, NoTextError, Tokenizer
+from .explain import explain
 from .plan import DEFAULT_CHUNKINGS, RECORDED, Engines, Plan, open_engines
 from .request import last_text
-from .splits import NO_PARSER, foreign_markers, mode_json
+from .splits import mode_json
 from .thinking import Thought, read_thought, thinks_again
 from .trace import Recorded, Trace
 from .upgrade import Other, others
@@ -27,14 +27,12 @@ __all__ = [
     "Plan",
     "Result",
     "TraceFacts",
-    "explain",
     "open_engines",
     "recorded_json",
     "replay_trace",
     "result_json",
 ]
 
-_PLAINEST = "qwen3"
 _FREE_TEXT = frozenset({"messages", "input", "prompt", "tools", "functions", "response_format", "system", "metadata"})
 
 
@@ -43,12 +41,13 @@ class TraceFacts:
     """One trace: where it stands, what was recorded of it, and what every parser made of it.
 
     `compared` are parsers run besides those asked for, because the one that served failed. `best` are those that
-    explain the trace, `why` says what speaks for them. `raw` is the output's text as the first parser is fed it,
-    `last_message` the text of the request's last message, `request` its body without what is free text in it. `state`
-    is the prompt's, `template_at` the template's file and the line that leaves that state, `thoughtless` that it knows
-    nothing of thinking. `what_ifs` are, by parser,
-    the changes that were tried on a failing one; `comparison` sets it beside parsers that do better. `thought` is
-    counted where a rule may need it: a budget, a run cut by its length, a block that opens again. `others` are what
+    explain the trace, `why` says what speaks for them, `shown` that the trace itself points to them, `fragile` that
+    they are right but in larger deltas. `raw` is the output's text as the first parser is fed it, `last_message` the
+    text of the request's last message, `request` its body without what is free text in it. `state` is the prompt's,
+    `template_at` the template's file and the line that leaves that state, `thoughtless` that it knows nothing of
+    thinking. `what_ifs` are, by parser, the changes that were tried on a failing one; `comparison` sets it beside
+    parsers that do better. `thought` is counted where a rule may need it: a budget, a run cut by its length, a block
+    that opens again. `others` are what
     further vLLMs make of the trace, `version` the one that made `results`. `broken`: why the recording is not whole.
     """
 
@@ -69,6 +68,8 @@ class TraceFacts:
     compared: tuple[Result, ...] = ()
     best: tuple[str, ...] = ()
     why: str = ""
+    shown: bool = True
+    fragile: bool = False
     notes: tuple[str, ...] = ()
     request: Mapping[str, Any] = field(default_factory=dict)
     state: State | None = None
@@ -117,15 +118,16 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | 
     if judged and all(result.failing or result.status == "unsupported" for result in judged):
         ran = {result.parser for result in results}
         compared = tuple(work.compared(name) for name in registered if name not in ran)
-    best, why = explain((*results, *compared), prepared.trace, prepared.prompt)
     everything = (*results, *compared)
     last = last_text(prepared.trace.request)
     state = state_of(prepared.prompt, last)
+    opened = state is not None and state[0].state == "open"
+    explained = explain(everything, prepared.trace, prepared.prompt, opened=opened)
     accused = [result for result in results if result.subject and result.status != "unsupported"]
     tried = {result.parser: what_ifs(work, context, result) for result in accused} if plan.explain else {}
     failing = next((result for result in (*judged, *accused) if result.failing), None)
     raw = next((result.raw for result in results if result.raw), "") or work.raw(None)
-    spoken = (*servers, *plan.named, *best[:1])
+    spoken = (*servers, *plan.named, *explained.parsers[:1])
     request = {key: value for key, value in prepared.trace.request.items() if key not in _FREE_TEXT}
     counts = plan.budgeted or trace.finish_reason == "length" or "budget" in str(request) or thinks_again(raw, spoken)
     return TraceFacts(
@@ -144,8 +146,10 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | 
         last_message=last,
         results=results,
         compared=compared,
-        best=best,
-        why=why,
+        best=explained.parsers,
+        why=explained.why,
+        shown=explained.shown,
+        fragile=explained.fragile,
         notes=prepared.notes,
         request=request,
         state=state[0] if state is not None else None,
@@ -154,7 +158,7 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | 
         ),
         thoughtless=context.thoughtless,
         what_ifs={parser: found for parser, found in tried.items() if found},
-        comparison=compare(work, failing, tried.get(failing.parser, ()), everything, best) if failing else None,
+        comparison=compare(work, failing, tried.get(failing.parser, ()), everything, explained) if failing else None,
         thought=read_thought(prepared, spoken, last, plan.strings) if counts else None,
         version=engines.labels[0],
         others=others(work, engines, asked),
@@ -163,39 +167,6 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | 
         streamed=trace.streamed,
         api=trace.api,
     )
-
-
-def explain(results: Sequence[Result], trace: Trace, prompt: str | None = None) -> tuple[tuple[str, ...], str]:
-    """The parsers that explain a trace, and why: every check passes, no family's marker is left, and then whatever sets
-    some of them apart (the recorded split, a split at all, the model's own parser).
-
-    `prompt` is the prompt's text, where the trace itself does not hold it.
-    """
-    passed = [r for r in results if r.status == "ok" and not r.call_swallowed and r.parser != NO_PARSER]
-    clean = [result for result in passed if not any(foreign_markers(mode) for mode in result.modes)]
-    if not clean:
-        return (
-            (),
-            "no parser passes every check" if not passed else "every parser that passes leaves a marker in the text",
-        )
-    why = "every check passes and no marker is left"
-    paired_names = paired(trace.model) if trace.model else ()
-    for reason, wanted in (
-        ("the split is the recorded one", [r for r in clean if r.matches_recorded]),
-        (f"the parser table pairs it with {trace.model}", [r for r in clean if r.parser in paired_names]),
-    ):
-        if wanted and len(wanted) < len(clean):
-            why = f"{why}; {reason}"
-        clean = wanted or clean
-    # Of parsers that are equally good the plainest comes first: the engine's for bare <think> blocks; then those whose
-    # markers the prompt or the output holds.
-    spoken = f"{trace.prompt_text or prompt or ''}{clean[0].raw}"
-    return tuple(sorted((result.parser for result in clean), key=lambda name: _plainness(name, spoken))), why
-
-
-def _plainness(name: str, spoken: str) -> tuple[bool, bool, str]:
-    row = ROWS[name]
-    return name != _PLAINEST, not any(marker in spoken for marker in (*row.start, *row.end)), name
 
 
 def result_json(facts: TraceFacts, result: Result) -> dict[str, Any]:

@@ -161,6 +161,36 @@ def test_the_wrong_parser_names_those_that_pass() -> None:
     assert "deepseek_v3" not in finding.evidence["passing"]
 
 
+def test_only_parsers_whose_marks_the_trace_shows_are_recommended() -> None:
+    granite = "Here is my thought process: hm hm. Here is my response: 4"
+    finding = one("RPL408", make(granite, recorded={"parser": "deepseek_r1"}))
+    assert finding.evidence["passing"] == ["granite"]
+    assert finding.message.endswith("; granite splits right but in larger deltas")
+    assert finding.hint == "--reasoning-parser granite"
+
+
+def test_an_answer_without_any_mark_recommends_no_parser() -> None:
+    found_ = {f.rule: f for f in found(make("It is 4.", recorded={"parser": "deepseek_r1"}))}
+    assert set(found_) == {"RPL404"}
+    assert found_["RPL404"].hint == (
+        "nothing in this trace shows which parser its model needs; give --model or --serve for the cause"
+    )
+
+
+def test_a_parser_that_larger_deltas_alone_trip_is_said_to_be_right_without_them() -> None:
+    trace = make("Here is my thought process: hm hm. Here is my response: 4", recorded={"parser": "granite"})
+    hint = str(one("RPL402", trace).hint)
+    assert "while one delta holds one token, granite splits it right" in hint
+    assert "--model" not in hint
+
+
+def test_no_hint_says_a_thing_twice() -> None:
+    for (trace, parser), _ in CASES.values():
+        for finding in found(trace, parser):
+            assert str(finding.hint).count("--model") <= 1, finding.hint
+            assert str(finding.hint).count("--serve") <= 1, finding.hint
+
+
 def test_a_parser_that_swallows_the_call_too_is_no_mend_though_it_gives_what_was_recorded() -> None:
     text = f"I look.{CALL}"
     recorded = {"parser": "deepseek_r1", "reasoning": text, "content": None}

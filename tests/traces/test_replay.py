@@ -12,7 +12,6 @@ import pytest
 from reasonctl.parsers import Target, engines
 from reasonctl.parsers.feed import parse_chunkings
 from reasonctl.parsers.run import ModeResult, ParserRun
-from reasonctl.traces import replay as module
 from reasonctl.traces.context import Context, Setting
 from reasonctl.traces.native import trace_of
 from reasonctl.traces.replay import Plan, Result, TraceFacts, recorded_json, replay_trace, result_json
@@ -197,15 +196,6 @@ def test_others_are_compared_only_where_the_serving_parser_fails() -> None:
     assert len(bad.compared) == 41
     assert bad.best[0] == "qwen3"
     assert "deepseek_v3" not in bad.best
-
-
-def test_what_explains_a_trace() -> None:
-    wrong_markers = run(make("[THINK]hm[/THINK]4", finish="length"), "qwen3", "minimax_m2_append_think")
-    assert (wrong_markers.best, wrong_markers.why) == ((), "every parser that passes leaves a marker in the text")
-    assert module.explain((), make("4")) == ((), "no parser passes every check")
-    named = run(make("hm</think>4", model="zai-org/GLM-4.5"), "qwen3", "glm45")
-    assert named.best == ("glm45",)
-    assert "GLM-4.5" in named.why
 
 
 def test_no_parser_at_all() -> None:
