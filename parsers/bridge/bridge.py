@@ -173,6 +173,16 @@ class Bridge:
             self._given[fields["key"]] = fields
         return _again(lambda: self._asked(op, seconds, fields))
 
+    def put(self, op: str, vocabulary: Vocabulary, *, seconds: float | None = None, **fields: Any) -> dict[str, Any]:
+        """As `ask`, of something that a tokenizer is needed for: it is handed over, and its key is `tokenizer`.
+
+        Raises:
+            LostError: a crash or a hang cost the answer.
+            BridgeError: the interpreter cannot be brought up again.
+            ParserUnsupportedError: this tokenizer cannot be handed over, or not be built over there.
+        """
+        return _again(lambda: self._with_tokenizer(vocabulary, None, op, seconds=seconds, **fields))
+
     def close(self) -> None:
         """End the process, and wait until it is gone. The next question starts another."""
         process, self._process = self._process, None

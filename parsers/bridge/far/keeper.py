@@ -11,8 +11,10 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
 import time
 from typing import Any
 
@@ -23,8 +25,13 @@ _ROUNDS = 400
 _GONE = select.POLLHUP | select.POLLERR | select.POLLNVAL | getattr(select, "POLLRDHUP", 0)
 
 
+FOLDERS: list[str] = []
+"""The folder that a plugin works in, gone when the keeper ends; whoever is forked below it knows it too."""
+
+
 def main() -> None:
     """Fork the supervisor and keep watch. Never returns."""
+    FOLDERS.append(tempfile.mkdtemp(prefix="reasonctl-plugin-"))
     requests, answers = os.dup(0), os.dup(1)
     os.dup2(2, 1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -70,6 +77,8 @@ def _keep(child: int, requests: int) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(woken, 4096)
     _end_descendants()
+    for folder in FOLDERS:
+        shutil.rmtree(folder, ignore_errors=True)
     os._exit(0 if status is None else status if status >= 0 else 128 - status)
 
 

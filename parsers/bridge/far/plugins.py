@@ -8,6 +8,8 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING, Any
 
+from .keeper import FOLDERS
+
 if TYPE_CHECKING:
     from .runner import Far
 
@@ -15,10 +17,13 @@ if TYPE_CHECKING:
 def plugin(far: Far, request: dict[str, Any]) -> dict[str, Any]:
     """Load the file `name` with the text `text` as `--reasoning-parser-plugin` does.
 
+    From then on this process works in a folder of its own: what a plugin writes beside itself is gone with the run.
     vLLM only logs what an import raises and starts without the names (0.33.0, `import_reasoning_parser`); here it is
     the answer's `error`. `names` are those registered then.
     """
     answer: dict[str, Any] = {"error": None}
+    sys.path[:] = [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100
+    os.chdir(FOLDERS[0])
     module_name = os.path.splitext(request["name"])[0]  # noqa: PTH122
     folder = tempfile.mkdtemp(prefix="reasonctl-")
     path = os.path.join(folder, request["name"])  # noqa: PTH118

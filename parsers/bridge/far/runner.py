@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from . import plugins, render, runs, vocabularies
+from . import plugins, render, runs, trials, vocabularies
 from .layouts import Vllm
 from .supervisor import PROTOCOL, say
 
@@ -41,7 +41,7 @@ def hello(far: Far, request: dict[str, Any]) -> dict[str, Any]:
 
 def ops() -> dict[str, Op]:
     """Everything that can be asked for, by name."""
-    return {"hello": hello, **plugins.OPS, **vocabularies.OPS, **runs.OPS, **render.OPS}
+    return {"hello": hello, **plugins.OPS, **vocabularies.OPS, **runs.OPS, **trials.OPS, **render.OPS}
 
 
 def serve(vllm: Vllm, requests: int, answers: int, busy: mmap.mmap) -> None:

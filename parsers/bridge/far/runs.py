@@ -38,7 +38,8 @@ def run(far: Far, case: dict[str, Any]) -> dict[str, Any]:
         far: this runner.
         case: as in `prepare`, with the whole `text` and `ids`, and `streams`: each a list of [text, ids], or columns:
             `texts`, the `ids` of all deltas, and `ends`, how many of them have come with each (null: one each).
-            `summed` asks for the texts of a stream in place of its deltas, and for messages of errors.
+            `summed` asks for the texts of a stream in place of its deltas, and for messages of errors; `messages` for
+            those alone.
 
     Returns:
         `prepare`'s answer with `full` and `streams`: {"reasoning", "content"} or, of a stream that is not summed,
@@ -50,7 +51,7 @@ def run(far: Far, case: dict[str, Any]) -> dict[str, Any]:
     request = _prepared(far, case, request, answer)
     answer["full"] = _full(far, case, request)
     answer["streams"] = [_stream(far, case, request, deltas) for deltas in case["streams"]]
-    if not case.get("summed"):
+    if not (case.get("summed") or case.get("messages")):
         for part in (answer, answer["full"], *answer["streams"]):
             part.pop("message", None)
     return answer
@@ -60,9 +61,9 @@ def build(far: Far, case: dict[str, Any]) -> dict[str, Any]:
     """Whether this parser can be built: `error` and `message` where its constructor raises."""
     answer: dict[str, Any] = {}
     try:
-        _build(far, case)
+        build_one(far, case)
     except Exception as error:
-        _raised(answer, error)
+        raised(answer, error)
     return answer
 
 
@@ -72,47 +73,53 @@ OPS = {"prepare": prepare, "run": run, "build": build}
 def _prepared(far: Far, case: dict[str, Any], request: Any, answer: dict[str, Any]) -> Any:
     try:
         default = request.skip_special_tokens
-        parser = _build(far, case)
+        parser = build_one(far, case)
         answer.pop("unbuilt", None)
         request, ended = parser.prepare(case["prompt_ids"], request)
         changed = request.skip_special_tokens
         answer["skip_special_tokens"] = None if changed is default else changed
-        answer["ended"] = ended
+        answer["ended"] = truth(ended)
     except Exception as error:
-        _raised(answer, error)
+        raised(answer, error)
     return request
 
 
 def _full(far: Far, case: dict[str, Any], request: Any) -> dict[str, Any]:
     result: dict[str, Any] = {}
     try:
-        parser = _build(far, case)
+        parser = build_one(far, case)
         reasoning, content = parser.parse(case["text"], case["ids"], case["prompt_ids"], request)
         result["reasoning"], result["content"] = _text(reasoning), _text(content)
-        result["tokens"] = parser.count(case["ids"])
+        result["tokens"] = _number(parser.count(case["ids"]))
     except Exception as error:
-        _raised(result, error)
+        raised(result, error)
     return result
 
 
 def _stream(far: Far, case: dict[str, Any], request: Any, given: Any) -> dict[str, Any]:
-    deltas = _deltas(given)
+    deltas = deltas_of(given)
     found: list[list[str | None] | None] = []
     result: dict[str, Any] = {} if case.get("summed") else {"deltas": found}
     try:
-        parser = _build(far, case)
+        parser = build_one(far, case)
         for number, (text, ids) in enumerate(deltas, 1):
             delta = parser.delta(text, ids, case["prompt_ids"], request, finished=number == len(deltas))
-            found.append(None if delta is None else [_text(delta.reasoning), _text(delta.content)])
-        result["tokens"] = parser.count(tuple(case["ids"]))
+            found.append(message(delta))
+        result["tokens"] = _number(parser.count(tuple(case["ids"])))
         if case.get("summed"):
             result["reasoning"], result["content"] = (_sum(found, side) for side in (0, 1))
     except Exception as error:
-        _raised(result, error)
+        raised(result, error)
     return result
 
 
-def _deltas(given: Any) -> list[Any]:
+def message(delta: Any) -> list[str | None] | None:
+    """What a delta says to the client: [reasoning, content], None where nothing is sent."""
+    return None if delta is None else [_text(delta.reasoning), _text(delta.content)]
+
+
+def deltas_of(given: Any) -> list[Any]:
+    """The deltas of a stream, each text and ids."""
     if isinstance(given, list):
         return given
     ids = given["ids"]
@@ -121,7 +128,8 @@ def _deltas(given: Any) -> list[Any]:
     return [(text, ids[begins[at] : end]) for at, (text, end) in enumerate(zip(given["texts"], ends))]  # noqa: B905
 
 
-def _build(far: Far, case: dict[str, Any]) -> Driven:
+def build_one(far: Far, case: dict[str, Any]) -> Driven:
+    """A parser for the case's request. Raises what vLLM raises."""
     return far.vllm.build(case["parser"], far.tokenizers[case["tokenizer"]], case["kwargs"])
 
 
@@ -130,9 +138,19 @@ def _sum(found: list[list[str | None] | None], side: int) -> str | None:
     return "".join(texts) if texts else None
 
 
-def _raised(result: dict[str, Any], error: Exception) -> None:
+def raised(result: dict[str, Any], error: Exception) -> None:
+    """Say in a result what was raised."""
     result["error"] = type(error).__name__
     result["message"] = " ".join(str(error).split())[:2000]
+
+
+def truth(value: Any) -> bool | str | None:
+    """A parser's yes or no; what it is, where it is neither and not null."""
+    return value if value is None or isinstance(value, bool) else type(value).__name__
+
+
+def _number(value: Any) -> int | str | None:
+    return value if value is None or isinstance(value, int) else type(value).__name__
 
 
 class ValidationError(Exception):

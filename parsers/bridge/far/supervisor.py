@@ -14,7 +14,7 @@ from .layouts import load
 
 MARK = b"\x1e"
 """Stands before each line that is an answer; whatever else arrives there is a wrapper's noise."""
-PROTOCOL = 1
+PROTOCOL = 2
 
 
 def supervise(requests: int, answers: int) -> None:
