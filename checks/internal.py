@@ -6,6 +6,40 @@ from .rule import Rule, register
 
 
 @register
+class StaleSuppression(Rule):
+    id = "INT901"
+    slug = "stale-suppression"
+    severity = "warning"
+    what = """An `[[ignore]]` of the settings file, or an entry of the baseline, matched no finding of a whole `gate`
+        run. A rule that is switched off by `--select` or `--ignore` cannot be missed, and neither can what a table that
+        did not run would have found: then nothing is said."""
+    why = """What was lived with is mended, or goes by another name. Left in place, the suppression would hide the
+        same defect when it comes back, and nobody would know that it had been away."""
+    example = """
+        reasonctl.toml:9:3: warning INT901 stale-suppression: the ignore of TPL002 matches no finding
+        """
+    instead = "Remove the ignore; write the baseline anew with `reasonctl baseline write FILE`."
+    versions = "does not depend on the server"
+
+
+@register
+class ExpectationBroken(Rule):
+    id = "INT902"
+    slug = "expectation-broken"
+    severity = "error"
+    what = """An `[[audit]]` table says with `expect` which parser fits the model and which state its prompts leave it
+        in, and the model, template or server at hand does otherwise."""
+    why = """Somebody built on that: a client that switches thinking off, a budget, a grammar. A new revision of a
+        template changes it without any error, and no other rule knows what was relied on."""
+    example = """
+        expect = {parser = "qwen3", states = {"{}" = "open", '{"enable_thinking": false}' = "closed"}}
+        """
+    instead = """Look at the change: go back to the revision that was relied on, or change what is built on it, and then
+        write down the new state."""
+    versions = "does not depend on the server"
+
+
+@register
 class UnreadableInput(Rule):
     id = "INT903"
     slug = "unreadable-input"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from ..errors import ReasonctlError
 from .finding import CONFIDENCES, SEVERITIES, Confidence, Coverage, Finding, Severity
 from .rule import rules_digest
 
@@ -23,6 +24,7 @@ class Policy:
         exit_zero: turns exit code 1 into 0.
         select: rule ids to report; None means all.
         ignore: rule ids to leave out.
+        severities: the severity that findings of a rule id get, whatever the rule gives them.
     """
 
     fail_on: Severity | Literal["never"] = "error"
@@ -31,9 +33,19 @@ class Policy:
     exit_zero: bool = False
     select: frozenset[str] | None = None
     ignore: frozenset[str] = frozenset()
+    severities: Mapping[str, Severity] = field(default_factory=dict)
+
+    def reports(self, rule: str) -> bool:
+        """Findings of this rule are reported."""
+        return (self.select is None or rule in self.select) and rule not in self.ignore
 
     def shows(self, finding: Finding) -> bool:
-        return (self.select is None or finding.rule in self.select) and finding.rule not in self.ignore
+        return self.reports(finding.rule)
+
+    def graded(self, finding: Finding) -> Finding:
+        """The finding with the severity that its rule was given."""
+        severity = self.severities.get(finding.rule, finding.severity)
+        return finding if severity == finding.severity else replace(finding, severity=severity)
 
     def counts(self, finding: Finding) -> bool:
         return finding.suppressed is None and self.weighs(finding.severity, finding.confidence)
@@ -52,7 +64,8 @@ class Report:
 
     `facts` is the command's own part of the JSON report, JSON-valued. `policy` decides the verdict and the exit code,
     which therefore never depend on the format. `unlisted` are findings that were made and not kept, by severity and
-    confidence, where a format that shows few of many needs no more of them.
+    confidence, where a format that shows few of many needs no more of them. `refused` are the parts of a gate that
+    could not be run: then the exit code is theirs, a wrong call before a failed tool.
     """
 
     command: str
@@ -63,6 +76,7 @@ class Report:
     coverage: Sequence[Coverage]
     policy: Policy = Policy()
     unlisted: Mapping[tuple[Severity, Confidence], int] = field(default_factory=dict)
+    refused: Sequence[ReasonctlError] = ()
 
     @property
     def counting(self) -> list[Finding]:
@@ -86,7 +100,9 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 or 1; calls and tools that went wrong never get as far as a report."""
+        """0 or 1, unless a part was refused; other calls that went wrong never get as far as a report."""
+        if self.refused:
+            return min(error.exit_code for error in self.refused)
         failed = self.failed or (self.policy.fail_on_incomplete and self.incomplete)
         return int(failed and not self.policy.exit_zero)
 
@@ -128,8 +144,13 @@ def make_report(
     unlisted: Mapping[tuple[Severity, Confidence], int] | None = None,
 ) -> Report:
     """A report with the findings the policy shows, most severe first, in an order that two runs share."""
-    shown = sorted((f for f in findings if policy.shows(f)), key=_order)
+    shown = ordered(policy.graded(f) for f in findings if policy.shows(f))
     return Report(command, target, dict(engine), dict(facts), tuple(shown), tuple(coverage), policy, unlisted or {})
+
+
+def ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """Most severe first, in an order that two runs share."""
+    return sorted(findings, key=_order)
 
 
 def _order(finding: Finding) -> tuple[Any, ...]:

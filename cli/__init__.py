@@ -11,7 +11,7 @@ import typer
 
 from .. import __version__
 from ..errors import ReasonctlError
-from . import audit, explain, lab, parsers, record, render, replay, rules, validate_config, verify, vllm
+from . import audit, explain, gate, lab, parsers, record, render, replay, rules, validate_config, verify, vllm
 
 app = typer.Typer(
     name="reasonctl",
@@ -43,6 +43,7 @@ app.command("replay")(replay.replay)
 app.command("record")(record.record)
 app.command("verify")(verify.verify)
 app.command("validate-config")(validate_config.validate_config)
+app.command("gate")(gate.gate)
 app.add_typer(lab.app, name="lab")
 app.add_typer(vllm.app, name="vllm")
 app.command("parsers")(parsers.parsers)

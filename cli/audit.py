@@ -94,12 +94,13 @@ def audit(
     given = Given(
         parser=parser,
         chat_template=template_file,
-        asked=_asked(chat_template_kwargs),
+        asked=(*_asked(chat_template_kwargs), *options.variants),
         requests=sent,
         budget=asked,
         clients=_clients(client or []),
     )
-    found = find_jobs(paths or [], model, serve, parse_model_map(model_map) if model_map else None)
+    given_map = parse_model_map(model_map) if model_map else None
+    found = find_jobs(paths or [], model, serve, given_map, options.settings.models)
     audited = [_audited(job, given, options) for job in found.jobs]
     if print_ is not None:
         raise typer.Exit(_print_flags(audited))

@@ -43,7 +43,11 @@ class Jobs:
 
 
 def find_jobs(
-    paths: Sequence[str], model: str | None, serve: str | None, model_map: Mapping[str, str] | None = None
+    paths: Sequence[str],
+    model: str | None,
+    serve: str | None,
+    model_map: Mapping[str, str] | None = None,
+    settled: Mapping[str, str] | None = None,
 ) -> Jobs:
     """The audits that the arguments ask for.
 
@@ -52,6 +56,7 @@ def find_jobs(
         model: `--model`.
         serve: `--serve`.
         model_map: where the models of servers are, by the name that the server gives its model, or by its own.
+        settled: the same, of the settings file; a name that no server uses is nothing wrong there.
 
     Raises:
         InputError: nothing is found, or something that was named cannot be read.
@@ -77,16 +82,15 @@ def find_jobs(
             servers += read_serve(path, flag="PATH")
     commands = [server for server in servers if isinstance(server, ServeCommand)]
     others = tuple(server for server in servers if isinstance(server, OtherServer))
-    wanted = dict(model_map or {})
+    wanted = {**(settled or {}), **(model_map or {})}
     jobs = [Job(source, None, True) for source in models]
     if model is not None and serve is None and not commands:
         jobs.append(Job(model, None, True))
     for command in commands:
-        mapped = _mapped(command, wanted)
-        source = model if model is not None else mapped
+        source = model if model is not None else mapped(command, wanted)
         jobs.append(Job(source, command, source is not None))
-    unused = sorted(set(wanted) - {name for command in commands for name in _names(command)})
-    if unused and model_map is not None:
+    unused = sorted(set(model_map or {}) - {name for command in commands for name in _names(command)})
+    if unused:
         known = ", ".join(sorted({name for command in commands for name in _names(command)})) or "none"
         raise InputError(f"no server's model is called {unused[0]!r}", source="--model-map", mend=f"there is {known}")
     if not jobs and not others:
@@ -185,7 +189,8 @@ def _names(command: ServeCommand) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def _mapped(command: ServeCommand, wanted: Mapping[str, str]) -> str | None:
+def mapped(command: ServeCommand, wanted: Mapping[str, str]) -> str | None:
+    """Where the model of a server is, by a map from the names of models or servers."""
     return next((wanted[name] for name in _names(command) if name in wanted), None)
 
 

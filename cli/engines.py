@@ -25,13 +25,15 @@ class CalledEngines:
     Args:
         texts: its values.
         quiet: nothing is shown while they come up.
+        fallback: the server to judge by where neither the call nor a running vLLM nor a command's evidence says.
 
     Raises:
         InputError: a value names nothing that is there.
     """
 
-    def __init__(self, texts: Sequence[str] = (), *, quiet: bool = False) -> None:
+    def __init__(self, texts: Sequence[str] = (), *, quiet: bool = False, fallback: Target | None = None) -> None:
         self._quiet = quiet
+        self.fallback = fallback
         self._open: dict[tuple[EngineSpec, Plugin | None], Bridge] = {}
         self.specs: tuple[EngineSpec, ...] = ()
         if texts:
@@ -55,15 +57,17 @@ class CalledEngines:
         return next(iter(self.open(plugin)), None)
 
     def target(self, given: Target | None, command: ServeCommand | None) -> Target:
-        """The server to judge by: `--target`, else the running vLLM, else the command's own evidence, else the newest.
+        """The server to judge by: `--target`, else the running vLLM, else the command's evidence, else the settings'.
 
-        A command of another product than vLLM stays what it is.
+        Without any of them it is the newest. A command of another product than vLLM stays what it is.
         """
         from ..parsers.target import Target
 
         if given is not None:
             return given
-        evidence = command.judged_as if command is not None else Target()
+        evidence = self.fallback or Target()
+        if command is not None and (command.target is not None or command.product != evidence.product):
+            evidence = command.judged_as
         bridge = self.first(plugin_of(command)) if self.specs and evidence.product == "vllm" else None
         return (bridge.target if bridge is not None else None) or evidence
 

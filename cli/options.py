@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from ..checks.finding import CONFIDENCES, SEVERITIES
+from ..checks.finding import CONFIDENCES
 from ..checks.report import Policy, Report
 from ..checks.rule import matching_rules
 from ..errors import InputError
 from ..reports import formats
+from ..settings.settings import FAIL_ON, Settings
+from ..settings.suppress import Suppressions
 from .engines import CalledEngines
-from .paths import report_base, with_relative_paths
+from .paths import with_relative_paths
+from .settings import base_of, fallback_target, load_settings, note_near_misses, suppressions, variable, vllm_of
 
 if TYPE_CHECKING:
     from ..parsers.target import Target
@@ -25,7 +29,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """What the common options say. `target` is None where `--target` was not given; `engines` are those of `--vllm`."""
+    """What the common options say, with the environment and the settings file behind them.
+
+    `target` is None where the call names none (the file's is a fallback of the engines, since a server's own evidence
+    beats it); `engines` are those of `--vllm`; `base` is the folder that paths of the report are relative to.
+    """
 
     outputs: tuple[tuple[str, Path | None], ...]
     policy: Policy
@@ -34,9 +42,16 @@ class CheckOptions:
     verbose: bool
     debug: bool
     engines: CalledEngines = field(default_factory=CalledEngines)
+    settings: Settings = field(default_factory=Settings)
+    known: Suppressions = field(default_factory=lambda: Suppressions(today=date.today()))
+    base: Path = field(default_factory=Path.cwd)
+    every_finding: bool = False
+    """Every finding is needed: something is put to each of them."""
+    variants: tuple[Mapping[str, Any], ...] = ()
+    """Chat-template kwargs that an `expect` of the settings speaks of: they are looked at like those of requests."""
 
 
-def checking(command: Callable[..., Report], *, several: bool = False) -> Callable[..., None]:
+def checking(command: Callable[..., Report], *, several: bool = False, whole: bool = False) -> Callable[..., None]:
     """Give a command the common options; it receives them as the keyword argument `options` and returns its report.
 
     The wrapper writes the report in every format asked for and exits with the report's code.
@@ -44,6 +59,7 @@ def checking(command: Callable[..., Report], *, several: bool = False) -> Callab
     Args:
         command: what is called.
         several: it takes more than one `--vllm`.
+        whole: its report is finished: paths are relative, and what is suppressed is marked.
     """
     hints = get_type_hints(command, include_extras=True)
     own = [
@@ -60,10 +76,14 @@ def checking(command: Callable[..., Report], *, several: bool = False) -> Callab
         if len(options.engines.specs) > 1 and not several:
             raise InputError("one is compared with nothing here", source="--vllm", mend="give it once")
         try:
-            report = with_relative_paths(command(**values, options=options), report_base(Path.cwd()))
+            report = command(**values, options=options)
+            if not whole:
+                report = options.known.put_to(with_relative_paths(report, options.base))
         finally:
             options.engines.close()
         formats.write(report, options.outputs, verbose=options.verbose, quiet=options.quiet)
+        for error in report.refused:
+            typer.echo(f"reasonctl: {error}", err=True)
         raise typer.Exit(report.exit_code)
 
     everything = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *common)]
@@ -92,6 +112,24 @@ def _keep_inputs(values: Iterable[Any], outputs: Iterable[tuple[str, Path | None
 
 
 Group = "Report and exit code"
+ENVIRONMENT = (
+    "format", "output", "fail-on", "min-confidence", "fail-on-incomplete", "exit-zero", "select", "ignore", "baseline",
+    "config", "no-config", "target", "vllm",
+)  # fmt: skip
+"""Options that a variable of the environment may give: `REASONCTL_FAIL_ON`."""
+
+
+def _option(name: str, *short: str, **more: Any) -> Any:
+    """An option of the common group, with its variable; that of `--vllm` is read with the settings, as one value."""
+    named = name in ENVIRONMENT and name != "vllm"
+    return typer.Option(
+        f"--{name}",
+        *short,
+        envvar=variable(name) if named else None,
+        show_envvar=False,
+        rich_help_panel=Group,
+        **more,
+    )
 
 
 @functools.cache
@@ -102,67 +140,73 @@ def _common_parameters() -> tuple[inspect.Parameter, ...]:
 def _common(
     format_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--format",
+        _option(
+            "format",
             metavar="NAME[=FILE]",
-            rich_help_panel=Group,
             help=f"One of {', '.join(formats.NAMES)}; repeatable; =FILE writes that one to a file.",
         ),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(rich_help_panel=Group, help="File for the one format without its own.")
-    ] = None,
+    output: Annotated[Path | None, _option("output", help="File for the one format without its own.")] = None,
     fail_on: Annotated[
-        str, typer.Option(rich_help_panel=Group, help="Lowest severity that counts: error, warning, info or never.")
-    ] = "error",
-    min_confidence: Annotated[
-        str, typer.Option(rich_help_panel=Group, help="Lowest confidence that counts: low, medium or high.")
-    ] = "medium",
-    fail_on_incomplete: Annotated[
-        bool,
-        typer.Option("--fail-on-incomplete", rich_help_panel=Group, help="Exit 1 where something was not looked at."),
-    ] = False,
-    exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", rich_help_panel=Group, help="Exit 0 where the findings would make it 1.")
-    ] = False,
-    select: Annotated[
-        list[str] | None,
-        typer.Option(rich_help_panel=Group, help="Only these rules: ids, prefixes or slugs, comma-separated."),
-    ] = None,
-    ignore: Annotated[
-        list[str] | None, typer.Option(rich_help_panel=Group, help="Not these rules: ids, prefixes or slugs.")
-    ] = None,
-    target: Annotated[
         str | None,
-        typer.Option(metavar="SERVER", rich_help_panel=Group, help="Judge as: vllm, vllm==0.32.0, slimserve."),
+        _option("fail-on", help="Lowest severity that counts: error, warning, info or never.", show_default="error"),
+    ] = None,
+    min_confidence: Annotated[
+        str | None,
+        _option("min-confidence", help="Lowest confidence that counts: low, medium or high.", show_default="medium"),
+    ] = None,
+    fail_on_incomplete: Annotated[
+        bool | None,
+        _option("fail-on-incomplete", help="Exit 1 where something was not looked at.", show_default=False),
+    ] = None,
+    exit_zero: Annotated[bool, _option("exit-zero", help="Exit 0 where the findings would make it 1.")] = False,
+    select: Annotated[
+        list[str] | None, _option("select", help="Only these rules: ids, prefixes or slugs, comma-separated.")
+    ] = None,
+    ignore: Annotated[list[str] | None, _option("ignore", help="Not these rules: ids, prefixes or slugs.")] = None,
+    baseline: Annotated[
+        str | None,
+        _option(
+            "baseline", metavar="FILE", help="Findings it holds do not count; `reasonctl baseline write` makes it."
+        ),
+    ] = None,
+    settings_file: Annotated[
+        Path | None,
+        _option(
+            "config", metavar="FILE", help="The settings to go by.", show_default="the nearest reasonctl.toml upwards"
+        ),
+    ] = None,
+    no_config: Annotated[bool, _option("no-config", help="Go by no settings file.")] = False,
+    target: Annotated[
+        str | None, _option("target", metavar="SERVER", help="Judge as: vllm, vllm==0.32.0, slimserve.")
     ] = None,
     vllm: Annotated[
         list[str] | None,
-        typer.Option(
+        _option(
+            "vllm",
             metavar="ENGINE",
-            rich_help_panel=Group,
             help="A real vLLM runs the parsers: a Python, a virtual environment, DIR:PYTHON, cmd:COMMAND, image:REF or "
             "pod:NAMESPACE/NAME. A result may take REASONCTL_VLLM_SECONDS (60).",
         ),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=Group, help="Only the verdict line.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", rich_help_panel=Group, help="Show info findings too.")
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", rich_help_panel=Group, help="A traceback where something fails.")
-    ] = False,
+    quiet: Annotated[bool, _option("quiet", "-q", help="Only the verdict line.")] = False,
+    verbose: Annotated[bool, _option("verbose", "-v", help="Show info findings too.")] = False,
+    debug: Annotated[bool, _option("debug", help="A traceback where something fails.")] = False,
 ) -> CheckOptions:
     from ..parsers.target import parse_target
 
+    note_near_misses(ENVIRONMENT)
+    settings = load_settings(settings_file, no_config)
     policy = Policy(
-        fail_on=_one_of("--fail-on", fail_on, (*SEVERITIES, "never")),
-        min_confidence=_one_of("--min-confidence", min_confidence, CONFIDENCES),
-        fail_on_incomplete=fail_on_incomplete,
+        fail_on=_one_of("--fail-on", fail_on or settings.fail_on or "error", FAIL_ON),
+        min_confidence=_one_of("--min-confidence", min_confidence or settings.min_confidence or "medium", CONFIDENCES),
+        fail_on_incomplete=bool(settings.fail_on_incomplete if fail_on_incomplete is None else fail_on_incomplete),
         exit_zero=exit_zero,
-        select=matching_rules(select, flag="--select") if select else None,
+        select=matching_rules(select, flag="--select") if select else settings.select,
         ignore=matching_rules(ignore or (), flag="--ignore"),
+        severities=settings.severities,
     )
+    known = suppressions(settings, baseline)
     return CheckOptions(
         outputs=_outputs(format_ or ["text"], output),
         policy=policy,
@@ -170,7 +214,11 @@ def _common(
         quiet=quiet,
         verbose=verbose,
         debug=debug,
-        engines=CalledEngines(vllm or (), quiet=quiet),
+        engines=CalledEngines(vllm or vllm_of(settings), quiet=quiet, fallback=fallback_target(settings)),
+        settings=settings,
+        known=known,
+        base=base_of(settings),
+        every_finding=bool(known),
     )
 
 

@@ -12,6 +12,7 @@ import typer
 
 from ..errors import InputError
 from ..traces.formats import FORMATS
+from .audit_jobs import mapped
 from .engines import names_of, plugin_of, require_name
 from .given import KWARGS, kwargs_in, taken
 from .options import CheckOptions, checking
@@ -82,6 +83,8 @@ def replay(
     plugin = plugin_of(server) if options.engines.specs else None
     running = options.engines.open(plugin)
     target = options.engines.target(options.target, server)
+    if model is None and server is not None:
+        model = mapped(server, options.settings.models)
     setting = _setting(server, model, chat_template, chat_template_kwargs, request)
     plan = _plan(parser or [], server, target, running, chunking, explain=_explains(setting))
     plan = replace(plan, vllm=options.engines.specs, plugin=plugin)
@@ -90,7 +93,7 @@ def replay(
     if jobs > 1:
         options.engines.close()  # each process has its own
     with Progress(traces, shown=not options.quiet) as progress:
-        items = _read(traces, from_, jq, progress.watch)
+        items = _read(traces, from_, jq, progress.watch, options.base)
         engines = Engines(running[0], running[1:]) if running and jobs == 1 else None
         for item in replay_all(items, setting, plan, jobs=jobs, engines=engines):
             gathered.add(item)
@@ -253,7 +256,11 @@ def _model_said(server: ServeCommand | None, model: str | None, setting: Setting
 
 
 def _read(
-    paths: Sequence[str], from_: str | None, jq: str | None, watch: Callable[[str], Callable[[int], None] | None]
+    paths: Sequence[str],
+    from_: str | None,
+    jq: str | None,
+    watch: Callable[[str], Callable[[int], None] | None],
+    base: Path,
 ) -> Iterator[Trace | BrokenLine]:
     """Every trace of every file. One without an id of its own is named by the path the report shows."""
     from dataclasses import replace
@@ -261,9 +268,8 @@ def _read(
     from ..traces.read import read_traces
     from ..traces.source import STDIN
     from ..traces.trace import BrokenLine
-    from .paths import relative_path, report_base
+    from .paths import relative_path
 
-    base = report_base(Path.cwd())
     for path in paths:
         shown = relative_path(path, base) if path != "-" else STDIN
         for item in read_traces(path, format=from_, jq=jq, watch=watch(path)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from ..checks.finding import SEVERITIES, Coverage, Finding, Location
@@ -21,7 +20,7 @@ from ..traces.splits import Status
 from ..traces.trace import BrokenLine
 from ..traces.upgrade import changes, compared
 from .options import CheckOptions
-from .paths import relative_path, report_base
+from .paths import relative_path
 from .replay_kept import Ids, Kept, Needs
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ class Gathered:
             return None
         flags = self._server.flags
         place = flags["reasoning-parser"].location if "reasoning-parser" in flags else self._server.location
-        path = relative_path(place.path, report_base(Path.cwd()))
+        path = relative_path(place.path, self._options.base)
         return {"name": self._server.name, "parser": self._plan.serve_parser, "path": path, "line": place.line}
 
     def _add_facts(self, facts: TraceFacts) -> None:
@@ -153,7 +152,8 @@ class Gathered:
             command=self._server,
             registered=self._registered,
         )
-        found = [finding for finding in findings(looked_at) if self._options.policy.shows(finding)]
+        policy = self._options.policy
+        found = [policy.graded(finding) for finding in findings(looked_at) if policy.shows(finding)]
         self._count(found)
         self._kept.add(facts, found)
 

@@ -43,7 +43,7 @@ class Needs:
         return cls(
             results=everything,
             names="junit" in formats,
-            findings=everything or bool(formats - {"text"}),
+            findings=everything or options.every_finding or bool(formats - {"text"}),
             evidence=everything or "sarif" in formats,
         )
 

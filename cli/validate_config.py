@@ -14,6 +14,7 @@ from ..budgets.dialects import DIALECTS, EFFORTS, choose_dialect, near_efforts
 from ..checks.finding import Coverage, Finding, Location
 from ..checks.report import Report, make_report
 from ..errors import InputError
+from .audit_jobs import mapped
 from .options import CheckOptions, checking
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _judged(read: Config, asked: _Asked, options: CheckOptions) -> tuple[BudgetF
     everything = [*read.requests, *further]
     chosen = choose_dialect(
         asked.dialect,
-        target=options.target,
+        target=options.target or _slimserve(options.engines.fallback),
         form=read.form,
         slimserve_command=read.command is not None and read.command.product == "slimserve",
         anthropic_request=any(
@@ -128,6 +129,8 @@ def _judged(read: Config, asked: _Asked, options: CheckOptions) -> tuple[BudgetF
     own = read.command if read.command is not None and read.command.product == "vllm" else None
     target = options.target or (Target("slimserve") if chosen == "slimserve" else options.engines.target(None, own))
     tokens_matter = chosen == "slimserve" or any(r.budget is not None for r in everything)
+    if asked.model is None and read.command is not None:
+        asked = replace(asked, model=mapped(read.command, options.settings.models))
     template, inherited, context, rows = _template(asked, read, target, tokens_matter)
     facts = gather(
         read,
@@ -177,6 +180,11 @@ def _report(
         coverage=coverage,
         policy=options.policy,
     )
+
+
+def _slimserve(target: Target | None) -> Target | None:
+    """The settings' target where it names the dialect; which vLLM they name says nothing about a budget's form."""
+    return target if target is not None and target.product == "slimserve" else None
 
 
 def _place(place: Location) -> dict[str, Any]:

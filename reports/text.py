@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ..checks.finding import Finding
 from ..checks.report import Report
-from . import text_audit, text_budget, text_replay, text_verify
+from . import text_audit, text_budget, text_gate, text_replay, text_verify
 from .page import STYLE, Page, split_text, styled
 from .wording import SEVERITY_WORD, about, compact, place, quoted, shortened, variant_name, verdict_line, visible
 
@@ -19,6 +19,7 @@ _FACTS: Mapping[str, Callable[[Page, Report], Collection[int] | None]] = {
     "replay": text_replay.show,
     "validate-config": text_budget.show,
     "verify": text_verify.show,
+    "gate": text_gate.show,
 }
 _ALIKE = 4
 """Findings of one rule that are shown in full; the rest are counted (`--verbose` shows all)."""
@@ -142,7 +143,7 @@ def _step(page: Page, step: Any) -> str:
 
 
 def _coverage(page: Page, report: Report) -> None:
-    examined = [visible(row.surface) for row in report.coverage if row.status in ("examined", "partial")]
+    examined = dict.fromkeys(visible(row.surface) for row in report.coverage if row.status in ("examined", "partial"))
     rows: list[tuple[str, str | Text]] = [("looked at", ", ".join(examined))] if examined else []
     for row in report.coverage:
         if row.status in ("partial", "skipped"):
