@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from ..checks.finding import Finding
+from ..checks.finding import Finding, Location
 from ..checks.report import Report
-from .wording import about, input_name, place, visible
+from .inputs import Owners, inputs
+from .wording import about, visible
 
 
 def render(report: Report) -> str:
     """A line for every finding that is not suppressed, most severe first; nothing at all where there is none."""
-    return "".join(_line(report, finding) + "\n" for finding in report.findings if finding.suppressed is None)
+    owners = Owners(inputs(report))
+    live = [finding for finding in report.findings if finding.suppressed is None]
+    return "".join(line(report, finding, owners.place(report, finding)) + "\n" for finding in live)
 
 
-def _line(report: Report, finding: Finding) -> str:
+def line(report: Report, finding: Finding, place: Location) -> str:
+    """One finding on one line."""
     where = " › ".join(part for part in (visible(report.target), about(finding)) if part)
-    start = place(finding) or f"{input_name(report, finding)}:1:1"
+    start = f"{visible(place.path)}:{place.line}:{place.column}"
     text = visible("; ".join(part for part in (finding.message, finding.hint) if part))
     return f"{start}: {finding.severity} {finding.rule} {finding.slug} [{where}]: {text}"

@@ -20,12 +20,20 @@ _WIDTH = 100
 
 
 def write(report: Report, outputs: Sequence[tuple[str, Path | None]], *, verbose: bool, quiet: bool) -> None:
-    """Write `report` in each (format, file or None for stdout). Raises InputError for a file it cannot write."""
+    """Write `report` in each (format, file or None for stdout). Raises InputError for a file it cannot write.
+
+    `github` also appends to the job's summary, where GitHub Actions names the step's file for it.
+    """
     for name, path in outputs:
         if path is None or str(path) == "-":
             to_stdout(render(report, name, verbose=verbose, quiet=quiet, stream=sys.stdout))
         else:
-            _to_file(render(report, name, verbose=verbose, quiet=quiet), path)
+            to_file(render(report, name, verbose=verbose, quiet=quiet), path)
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary and any(name == "github" for name, _ in outputs):
+        from . import step_summary
+
+        step_summary.append(report, Path(summary))
 
 
 def render(
@@ -75,7 +83,8 @@ def to_stdout(text: str) -> None:
         ) from error
 
 
-def _to_file(text: str, path: Path) -> None:
+def to_file(text: str, path: Path) -> None:
+    """Write `text` as UTF-8. Raises InputError where that cannot be."""
     try:
         path.write_bytes(text.encode("utf-8", "backslashreplace"))
     except OSError as error:

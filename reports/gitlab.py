@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import Any
 
-from ..checks.finding import Severity
+from ..checks.finding import Finding, Location, Severity
 from ..checks.report import Report
-from .wording import input_name, visible
+from .inputs import Owners, inputs, marks
+from .wording import visible
 
 _SEVERITY: dict[Severity, str] = {"error": "critical", "warning": "minor", "info": "info"}
 
 
 def render(report: Report) -> str:
     """A JSON list with an entry for every finding that is not suppressed; fingerprints are unique within the list."""
-    seen: Counter[str] = Counter()
-    entries: list[dict[str, Any]] = []
-    for finding in report.findings:
-        if finding.suppressed is not None:
-            continue
-        mark = finding.fingerprint
-        seen[mark] += 1
-        where = finding.location
-        entries.append(
-            {
-                "description": visible(f"{finding.message}; {finding.hint}" if finding.hint else finding.message),
-                "check_name": f"{finding.rule}-{finding.slug}",
-                "fingerprint": mark if seen[mark] == 1 else f"{mark}-{seen[mark]}",
-                "severity": _SEVERITY[finding.severity],
-                "location": {
-                    "path": where.path.removeprefix("./") if where else input_name(report, finding),
-                    "lines": {"begin": where.line if where else 1},
-                },
-            }
-        )
+    owners = Owners(inputs(report))
+    live = [finding for finding in report.findings if finding.suppressed is None]
+    entries = [
+        _entry(finding, owners.place(report, finding), mark) for finding, mark in zip(live, marks(live), strict=True)
+    ]
     return json.dumps(entries, indent=1, ensure_ascii=False) + "\n"
+
+
+def _entry(finding: Finding, place: Location, mark: str) -> dict[str, Any]:
+    return {
+        "description": visible(f"{finding.message}; {finding.hint}" if finding.hint else finding.message),
+        "check_name": f"{finding.rule}-{finding.slug}",
+        "fingerprint": mark,
+        "severity": _SEVERITY[finding.severity],
+        "location": {"path": place.path.removeprefix("./"), "lines": {"begin": max(place.line, 1)}},
+    }

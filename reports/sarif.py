@@ -8,25 +8,36 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from ..checks.finding import Finding, Severity
+from ..checks.finding import Finding, Location, Severity
 from ..checks.report import Report
 from ..checks.rule import Rule, all_rules
-from .wording import about, input_name, visible
+from .inputs import Owners, inputs, marks, runs
+from .wording import about, visible
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVEL: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
+_PROBLEM: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "recommendation"}
+"""GitHub's words for the severity of a rule that is not about security (its "SARIF support for code scanning")."""
+_TOP = "%SRCROOT%"
 
 
 def render(report: Report) -> str:
-    """One run. Every result has a file and a line, so that code scanning shows it; coverage gaps are notifications."""
+    """One run. Every result has a file and a line, so that code scanning shows it; coverage gaps are notifications.
+
+    `partialFingerprints` leaves GitHub's own `primaryLocationLineHash` to its upload action: that computes it from the
+    file and warns of every other value (`src/fingerprints.ts` of github/codeql-action, its issue 4052).
+    """
     from .. import __version__
 
     known = all_rules()
+    owners = Owners(inputs(report))
+    places = [owners.place(report, finding) for finding in report.findings]
     ids = sorted({finding.rule for finding in report.findings})
     run = {
         "tool": {
             "driver": {
                 "name": "reasonctl",
+                "fullName": f"reasonctl {__version__}",
                 "version": __version__,
                 "semanticVersion": __version__,
                 "rules": [_rule(known[id_]) if id_ in known else {"id": id_} for id_ in ids],
@@ -34,7 +45,7 @@ def render(report: Report) -> str:
         },
         "invocations": [
             {
-                "executionSuccessful": True,
+                "executionSuccessful": not report.refused,
                 "exitCode": report.exit_code,
                 "toolExecutionNotifications": [
                     _notification(f"{row.surface}: {row.reason or 'not evaluated'}", row.status)
@@ -44,8 +55,23 @@ def render(report: Report) -> str:
             }
         ],
         "columnKind": "unicodeCodePoints",
-        "results": [_result(report, finding, ids.index(finding.rule)) for finding in report.findings],
-        "properties": {"command": report.command, "target": report.target, "verdict": report.verdict},
+        "originalUriBaseIds": {
+            _TOP: {"description": {"text": "The folder of the configuration file, else the top of the repository."}}
+        },
+        "results": [
+            _result(finding, place, mark, ids.index(finding.rule))
+            for finding, place, mark in zip(report.findings, places, marks(report.findings), strict=True)
+        ],
+        "properties": {
+            "command": report.command,
+            "target": report.target,
+            "verdict": report.verdict,
+            "runs": [
+                {"name": run.name, "command": run.command, "target": run.target, "verdict": run.verdict}
+                for run in runs(report)
+                if run.name is not None
+            ],
+        },
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1, ensure_ascii=False) + "\n"
 
@@ -71,11 +97,11 @@ def _rule(rule: type[Rule]) -> dict[str, Any]:
             ),
         },
         "defaultConfiguration": {"level": _LEVEL[rule.severity]},
-        "properties": {"tags": ["reasonctl", rule.id[:3]]},
+        "properties": {"tags": ["reasonctl", rule.id[:3]], "problem.severity": _PROBLEM[rule.severity]},
     }
 
 
-def _result(report: Report, finding: Finding, index: int) -> dict[str, Any]:
+def _result(finding: Finding, place: Location, mark: str, index: int) -> dict[str, Any]:
     subject = about(finding)
     text = " ".join(visible(part) for part in (finding.message, f"({subject})" if subject else "") if part)
     result: dict[str, Any] = {
@@ -83,8 +109,8 @@ def _result(report: Report, finding: Finding, index: int) -> dict[str, Any]:
         "ruleIndex": index,
         "level": _LEVEL[finding.severity],
         "message": {"text": f"{text}. {visible(finding.hint)}" if finding.hint else text},
-        "locations": [{"physicalLocation": _physical(report, finding)}],
-        "partialFingerprints": {"reasonctlFinding/v1": finding.fingerprint},
+        "locations": [{"physicalLocation": _physical(place)}],
+        "partialFingerprints": {"reasonctlFinding/v1": mark},
         "suppressions": [],
         "properties": {
             "confidence": finding.confidence,
@@ -98,20 +124,23 @@ def _result(report: Report, finding: Finding, index: int) -> dict[str, Any]:
     return result
 
 
-def _physical(report: Report, finding: Finding) -> dict[str, Any]:
-    """Where to show it: the finding's place, else line 1 of what was examined."""
-    where = finding.location
-    line, column = (where.line, where.column) if where else (1, 1)
+def _physical(place: Location) -> dict[str, Any]:
     return {
-        "artifactLocation": {"uri": _uri(where.path if where else input_name(report, finding))},
-        "region": {"startLine": max(line, 1), "startColumn": max(column, 1)},
+        "artifactLocation": _artifact(place.path),
+        "region": {"startLine": max(place.line, 1), "startColumn": max(place.column, 1)},
     }
 
 
-def _uri(path: str) -> str:
-    """A path as a URI reference: relative ones stay so, absolute ones become `file:`."""
+def _artifact(path: str) -> dict[str, str]:
+    """A path as a URI reference: absolute ones become `file:`, the others hang below the repository's top.
+
+    What is no file there (`fixture:NAME`, `-`, a folder beside it) stays relative to nothing.
+    """
     pure = PurePath(path.encode("utf-8", "backslashreplace").decode())
-    return pure.as_uri() if pure.is_absolute() else quote(pure.as_posix())
+    if pure.is_absolute():
+        return {"uri": pure.as_uri()}
+    outside = path == "-" or path.startswith("fixture:") or pure.parts[:1] == ("..",)
+    return {"uri": quote(pure.as_posix())} | ({} if outside else {"uriBaseId": _TOP})
 
 
 def _notification(text: str, status: str) -> dict[str, Any]:

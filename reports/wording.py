@@ -41,9 +41,11 @@ _SHOWN = _Shown()
 def _shown(char: str) -> str:
     if char in _SHORT:
         return _SHORT[char]
-    if char in _JOINERS or unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
-        return char
     code = ord(char)
+    noncharacter = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
+    moves = unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") and char not in _JOINERS
+    if not moves and not noncharacter:
+        return char
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -273,8 +274,148 @@ def budget_report() -> Report:
             "form": "map",
             "budgets": {"low": 1024, "medium": 4096},
             "resolutions": rows,
+            "path": "budget.json",
         },
         findings=[finding],
         coverage=[Coverage("budget", "examined")],
+        policy=Policy(),
+    )
+
+
+@pytest.fixture
+def recordings_report(replay_report: Report) -> Report:
+    """The same two traces, in a file each; a third file where nothing went wrong."""
+    paths = {"t1": "capture.jsonl", "t2": "more/capture.jsonl"}
+    read = [{"path": path, "format": "trace", "traces": 1} for path in (*paths.values(), "good.jsonl")]
+    results = [{**row, "path": paths[row["trace"]]} for row in replay_report.facts["results"]]
+    return replace(replay_report, facts={**replay_report.facts, "inputs": read, "results": results})
+
+
+def case(name: str, ok: bool | None, **more: Any) -> dict[str, Any]:
+    outcome = {"thinking_tokens": 63, "forced_end": True}
+    shape = {"predicted": outcome, "observed": outcome, "differs": [], "lost": None, "note": None}
+    return {"name": name, "request": {}, "endpoint": "chat", "prompt_state": "open", "ok": ok, **shape, **more}
+
+
+@pytest.fixture
+def verify_report() -> Report:
+    """A server that cuts one token late in two cases, lost one to a time-out and proves nothing in another."""
+    cases = [
+        case("open, budget 0", True),
+        case("open, budget 64", False, differs=["thinking_tokens"]),
+        case("open, budget 65", False, differs=["thinking_tokens"]),
+        case("two at once", None, lost="no answer within 60 s"),
+        case("budget 10000", None),
+    ]
+    late = Finding(
+        rule="ENG502",
+        slug="cutoff-off-by-n",
+        severity="error",
+        confidence="high",
+        message="open, budget 64: 64 thinking tokens (and 1 more case)",
+        hint="tell the server's authors",
+        subject={"server": "vllm 0.32.0", "parser": "qwen3"},
+        evidence={"cases": [cases[1]]},
+    )
+    lost = Finding(
+        rule="INT904",
+        slug="result-lost",
+        severity="error",
+        confidence="high",
+        message="two at once: no answer within 60 s",
+        hint="the other cases stand",
+        subject={"server": "vllm 0.32.0", "request": {"name": "two at once"}},
+    )
+    return make_report(
+        "verify",
+        target="vllm==0.32.0",
+        engine=ENGINE,
+        facts={"server": {"kind": "vllm", "version": "0.32.0"}, "model": {"name": "lab"}, "cases": cases},
+        findings=[late, lost],
+        coverage=[Coverage("budget", "partial", "1 of 5 cases cannot be judged")],
+        policy=Policy(),
+    )
+
+
+def server_finding(path: str, line: int, **subject: Any) -> Finding:
+    return Finding(
+        rule="TPL002",
+        slug="off-switch-ignored",
+        severity="warning",
+        confidence="high",
+        message="nothing switches thinking off",
+        hint="",
+        subject={"model": "models/qwen3", "server": "chat", **subject},
+        location=Location(path, line),
+    )
+
+
+@pytest.fixture
+def servers_report() -> Report:
+    """Two compose files with a server of the same name each, and the same defect in the template of both."""
+    servers = [
+        {"name": "chat", "location": {"path": path, "line": 2, "column": 3}, **audit_facts()}
+        for path in ("a/compose.yaml", "b/compose.yaml")
+    ]
+    return make_report(
+        "audit",
+        target="vllm==0.33.0",
+        engine=ENGINE,
+        facts={"servers": servers},
+        findings=[
+            server_finding("models/qwen3/chat_template.jinja", 85),
+            server_finding("models/qwen3/chat_template.jinja", 85),
+            server_finding("b/compose.yaml", 7, parser="deepseek_r1"),
+        ],
+        coverage=[
+            Coverage("template", "examined", "chat"),
+            Coverage("tokenizer", "skipped", "chat: no tokenizer.json"),
+            Coverage("template", "examined", "chat"),
+            Coverage("tokenizer", "examined", "chat"),
+        ],
+        policy=Policy(),
+    )
+
+
+@pytest.fixture
+def gate_report(
+    audit_report: Report,
+    servers_report: Report,
+    recordings_report: Report,
+    budget_report: Report,
+    verify_report: Report,
+) -> Report:
+    """All of them as one gate runs them."""
+    named = [
+        replace(finding, subject={"model": "models/qwen3", **finding.subject}) for finding in audit_report.findings
+    ]
+    audit_report = replace(audit_report, findings=named)
+    parts = (audit_report, servers_report, recordings_report, budget_report, verify_report)
+    names = ("models/qwen3", "deploy", "capture.jsonl", "budget.json", "lab")
+    return make_report(
+        "gate",
+        target="vllm==0.33.0",
+        engine=ENGINE,
+        facts={
+            "config": "reasonctl.toml",
+            "runs": [
+                {
+                    "name": f"{part.command} {name}",
+                    "command": part.command,
+                    "target": part.target,
+                    "engine": dict(part.engine),
+                    "verdict": part.verdict,
+                    "summary": part.summary,
+                    "facts": dict(part.facts),
+                }
+                for part, name in zip(parts, names, strict=True)
+            ],
+        },
+        findings=[finding for part in parts for finding in part.findings],
+        coverage=[
+            replace(row, reason=f"{part.command} {name}: {row.reason}" if row.reason else f"{part.command} {name}")
+            for part, name in zip(parts, names, strict=True)
+            for row in part.coverage
+        ],
         policy=Policy(),
     )

@@ -387,7 +387,7 @@ def test_several_servers_are_told_apart(audit_report: Report) -> None:
 
 
 def test_command_without_facts_still_reports(audit_report: Report) -> None:
-    said = squeezed(replace(audit_report, command="gate", facts={}))
+    said = squeezed(replace(audit_report, command="new", facts={}))
     assert said.startswith("error FIT105 content-null:")
 
 
@@ -396,7 +396,7 @@ def test_nothing_unprintable_gets_through(value: str) -> None:
     finding = Finding(
         "FIT105", "content-null", "error", "high", value, value, evidence={"output": value, value: [value]}
     )
-    report = Report("gate", "vllm", {}, {}, [finding], [])
+    report = Report("new", "vllm", {}, {}, [finding], [])
     shown = text.render(report).replace("\n", "")
     assert {unicodedata.category(char) for char in shown if char not in "\u200c\u200d"} & FORBIDDEN == set()
 
