@@ -1,0 +1,27 @@
+"""Looks for its markers in the text, whatever tokens they are."""
+
+from vllm.entrypoints.generate.base.protocol import DeltaMessage
+from vllm.reasoning import ReasoningParser, ReasoningParserManager
+
+
+@ReasoningParserManager.register_module("needs")
+class FreeParser(ReasoningParser):
+    reasoning_start_str = "<think>"
+    reasoning_end_str = "</think>"
+
+    def is_reasoning_end(self, input_ids):
+        text = self.model_tokenizer.decode(input_ids)
+        return text.rfind("</think>") > text.rfind("<think>")
+
+    def extract_content_ids(self, input_ids):
+        text = self.model_tokenizer.decode(input_ids)
+        return [] if "</think>" not in text else self.model_tokenizer.encode(text.partition("</think>")[2])
+
+    def extract_reasoning(self, model_output, request):
+        reasoning, _, content = model_output.partition("</think>")
+        return reasoning, content or None
+
+    def extract_reasoning_streaming(
+        self, previous_text, current_text, delta_text, previous_token_ids, current_token_ids, delta_token_ids
+    ):
+        return DeltaMessage(reasoning=delta_text)
