@@ -11,7 +11,7 @@ import typer
 
 from .. import __version__
 from ..errors import ReasonctlError
-from . import audit, explain, gate, lab, parsers, record, render, replay, rules, validate_config, verify, vllm
+from . import audit, doctor, explain, gate, lab, parsers, record, render, replay, rules, validate_config, verify, vllm
 
 app = typer.Typer(
     name="reasonctl",
@@ -49,6 +49,7 @@ app.add_typer(vllm.app, name="vllm")
 app.command("parsers")(parsers.parsers)
 app.command("rules")(rules.rules)
 app.command("explain")(explain.explain)
+app.command("doctor")(doctor.doctor)
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -14,7 +14,8 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("budgets", "checks", "cli", "engine", "fixtures", "parsers", "prompts", "reports", "serve", "traces")
+OTHERS = {"tests", "benchmarks", "docs"}
+"""Folders that are no part of the package."""
 
 
 def main() -> int:
@@ -37,7 +38,8 @@ def expected() -> set[str]:
     """What git tracks of the package: every module, every fixture, `py.typed` and the tables."""
     tracked = run("git", "-C", str(ROOT), "ls-files").splitlines()
     wanted = {name for name in tracked if "/" not in name and name.endswith((".py", "py.typed", ".tsv"))}
-    wanted |= {name for name in tracked if name.split("/")[0] in ROOMS and name.endswith((".py", ".json"))}
+    rooms = {name.split("/")[0] for name in tracked if name.endswith("/__init__.py")} - OTHERS
+    wanted |= {name for name in tracked if name.split("/")[0] in rooms and name.endswith((".py", ".json"))}
     wanted |= {name for name in tracked if name.startswith("fixtures/")}
     return {f"reasonctl/{name}" for name in wanted}
 

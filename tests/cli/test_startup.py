@@ -76,6 +76,7 @@ def imported(*arguments: str) -> set[str]:
         ["parsers"],
         ["parsers", "qwen3"],
         ["parsers", "qwen3", "--format", "json"],
+        ["doctor", "--help"],
         ["vllm", "--help"],
         ["vllm", "check", "--help"],
         ["vllm", "install", "--help"],
