@@ -56,6 +56,7 @@ class Gathered:
         self._kept = Kept(Needs.of(options))
         self._scores: dict[str, dict[str, int]] = {}
         self._rules: dict[str, dict[str, Any]] = {}
+        self._outcomes = {"error": 0, "warning": 0, "lost": 0}
         self._inputs: dict[tuple[str, str], dict[str, Any]] = {}
         self._tokenizers: set[str] = set()
         self._notes: dict[str, int] = {}
@@ -73,6 +74,7 @@ class Gathered:
             self._add_model_part(item)
         elif isinstance(item, Lost):
             self._traces += 1
+            self._outcomes["lost"] += 1
             self._lose(item.trace.id, item.trace.path, item.trace.line, None, item.reason)
         else:
             self._traces += 1
@@ -86,6 +88,7 @@ class Gathered:
             "tokenizer": next((name for name in order if name in self._tokenizers), "assumed"),
             "inputs": list(self._inputs.values()),
             "server": self._server_json(),
+            "outcomes": self._outcomes,
             "scores": self._scores,
             "rules": {name: self._rules[name] for name in sorted(self._rules, key=self._weight)},
             **self._kept.as_json(),
@@ -120,7 +123,8 @@ class Gathered:
         if not own_place and not self._ids.add(facts.id):
             facts = replace(facts, id=f"{facts.id} ({facts.path}:{facts.line})")
         for result in facts.results:
-            score = self._scores.setdefault(result.parser, dict.fromkeys((*STATUSES, "as recorded"), 0))
+            score = self._scores.setdefault(result.parser, dict.fromkeys(("explains", *STATUSES, "as recorded"), 0))
+            score["explains"] += result.parser in facts.best
             score[result.status] += 1
             score["as recorded"] += result.matches_recorded is True
         self._tokenizers.add(facts.tokenizer)
@@ -171,7 +175,12 @@ class Gathered:
                     self._lose(facts.id, facts.path, facts.line, result.parser, lost)
 
     def _count(self, found: Sequence[Finding]) -> None:
-        """How many traces each rule fires on, and with which causes; once for each trace."""
+        """How grave the worst of a trace is; how many traces each rule fires on, and with which causes."""
+        gravest = next(
+            (severity for severity in ("error", "warning") if any(f.severity == severity for f in found)), None
+        )
+        if gravest is not None:
+            self._outcomes[gravest] += 1
         for rule in dict.fromkeys(finding.rule for finding in found):
             own = [finding for finding in found if finding.rule == rule]
             row = self._rules.setdefault(

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from .paste import STAND_IN, Advice, runs, unbroken
 from .wording import quoted, visible
 
 STYLE: Mapping[str, str] = {
@@ -40,6 +41,8 @@ class Page:
         self.width = width
         self.colour = colour
         self.verbose = verbose
+        self.limit = 4000 if verbose else 160
+        """Characters of one quoted text that are shown."""
         self._out = StringIO()
         self._console = Console(
             file=self._out,
@@ -53,31 +56,49 @@ class Page:
             highlight=False,
         )
 
-    @property
-    def limit(self) -> int:
-        """Characters of one quoted text that are shown."""
-        return 4000 if self.verbose else 160
-
     def line(self, *parts: Cell, indent: int = 0, wrap: bool = True) -> None:
         """One paragraph, wrapped at words; without `wrap` one line, however long."""
         text = Text.assemble(*map(styled, parts))
         if wrap:
             self._print(text, indent)
         else:
-            self._console.print(text, soft_wrap=True)
+            self._console.print(Text.assemble(" " * indent, text), soft_wrap=True)
 
     def blank(self) -> None:
         self._console.print()
 
     def fields(self, rows: Iterable[tuple[str, Cell]], *, indent: int = 2) -> None:
-        """Label and text pairs, the texts aligned and wrapped in their own column."""
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(no_wrap=True)
-        grid.add_column(overflow="fold")
-        for label, text in rows:
-            grid.add_row(styled(label, "label"), styled(text))
+        """Label and text pairs, the texts aligned and wrapped in their own column.
+
+        What an `Advice` has to paste is on a line of its own, unfolded, where it is wider than that column.
+        """
+        pairs = [(styled(label, "label"), text) for label, text in rows]
+        labels = max((label.cell_len for label, _ in pairs), default=0)
+        column = self.width - indent - labels - 2
+        grid = self._grid(labels)
+        for label, text in pairs:
+            if not isinstance(text, Advice):
+                grid.add_row(label, styled(text))
+                continue
+            for number, (stretch, wide) in enumerate(runs(unbroken(text), column)):
+                if wide:
+                    if not number:
+                        grid.add_row(label, "")
+                    if grid.row_count:
+                        self._print(grid, indent)
+                    grid = self._grid(labels)
+                    self.line(Text(stretch), indent=indent + 2, wrap=False)
+                else:
+                    grid.add_row(Text("") if number else label, Text(stretch))
         if grid.row_count:
             self._print(grid, indent)
+
+    @staticmethod
+    def _grid(labels: int) -> Table:
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True, min_width=labels)
+        grid.add_column(overflow="fold")
+        return grid
 
     def table(
         self,
@@ -101,7 +122,7 @@ class Page:
 
     def text(self) -> str:
         """Everything so far. Without colour, no line ends in blanks."""
-        raw = self._out.getvalue()
+        raw = self._out.getvalue().replace(STAND_IN, " ")
         return raw if self.colour else "\n".join(line.rstrip() for line in raw.split("\n"))
 
     def _print(self, what: Any, indent: int) -> None:

@@ -12,6 +12,7 @@ from ..checks.finding import Finding
 from ..checks.report import Report
 from . import text_audit, text_budget, text_gate, text_replay, text_verify
 from .page import STYLE, Page, split_text, styled
+from .paste import Advice
 from .wording import SEVERITY_WORD, about, compact, place, quoted, shortened, variant_name, verdict_line, visible
 
 _FACTS: Mapping[str, Callable[[Page, Report], Collection[int] | None]] = {
@@ -83,7 +84,7 @@ def _finding(page: Page, finding: Finding) -> None:
         rows.append(("cause", finding.cause))
     rows += _evidence(page, finding.evidence)
     if finding.hint:
-        rows.append(("instead", finding.hint))
+        rows.append(("instead", Advice(finding.hint)))
     page.fields(rows)
 
 

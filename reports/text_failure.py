@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from ..checks.finding import Finding
 from ..checks.rule import all_rules
-from .page import STYLE, Page, split_text, styled
-from .wording import SEVERITY_WORD, compact, shortened, variant_name, visible
+from .page import STYLE, Cell, Page, split_text, styled
+from .paste import Advice
+from .wording import SEVERITY_WORD, compact, counted, shortened, variant_name, visible
 
 _HEADS = {"full": "whole", "recorded": "recorded", "token": "token", "whole": "at once", "char": "char"}
 _WORDS = {"ok": "pass", "differs": "warning"}
-_DOUBTS = {"assumed": "assumed tokenizer", "lossy": "rebuilt text"}
-_NARROW = 100
-"""Columns below which a parser's kwargs and remarks get lines of their own."""
-_SHORT = 40
-"""Characters of an outcome that are not wrapped."""
+_DOUBTS = {"assumed": "the tokenizer is assumed", "lossy": "the text was rebuilt"}
 _FAULTS = {
     "leak": "marker leaked",
     "lost": "text lost",
@@ -26,6 +24,23 @@ _FAULTS = {
     "no answer": "no answer",
     "differs": "split at the wrong place",
 }
+
+
+def heading(
+    page: Page, name: str, rows: Sequence[Mapping[str, Any]], recorded: Mapping[str, Any] | None, deltas: int | None
+) -> None:
+    """The trace's name, where it stands and what kind of run it is: `t1  capture.jsonl:4, 41 deltas`."""
+    page.blank()
+    words = [_place(rows[0])] if rows[0].get("line") is not None else []
+    words += [counted(deltas, "delta")] if deltas else []
+    words += [f"finish_reason {recorded['finish_reason']}"] if recorded and recorded.get("finish_reason") else []
+    page.line(Text(visible(name), "bold"), styled(f"  {', '.join(words)}", "dim"), indent=2)
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    """`capture.jsonl:4`, or the line alone where the trace is named by its file."""
+    path = row.get("path")
+    return f"line {row['line']}" if path is None or str(row["trace"]).startswith(path) else f"{path}:{row['line']}"
 
 
 def failure(
@@ -47,7 +62,7 @@ def failure(
     _splits(page, recorded, served, comparison, findings)
     explained(page, findings, served)
     _table(page, comparison)
-    told(page, findings)
+    told(page, findings, served)
 
 
 def explained(page: Page, findings: Sequence[Finding], result: Mapping[str, Any]) -> None:
@@ -74,20 +89,29 @@ def _splits(
     findings: Sequence[Finding],
 ) -> None:
     full = served.get("full") or {}
-    rows: list[tuple[str, str | Text]] = []
+    streamed = next((f.evidence["streamed"] for f in findings if f.evidence.get("streamed")), None) or full
     wrong = _FAULTS.get(next((word for word in comparison["rows"][0]["modes"] if word != "ok"), ""), "")
+    as_recorded = recorded is not None and served.get("matches_recorded")
+    rows: list[tuple[str, str | Text]] = []
     if recorded is not None:
-        as_recorded = served.get("matches_recorded")
         rows.append(("the client got", _with(split_text(recorded, page.limit), wrong if as_recorded else "")))
-    if recorded is None or not served.get("matches_recorded"):
+    if not as_recorded:
         rows.append((f"{served['parser']} gives", _with(split_text(full, page.limit), wrong)))
-    streamed = next((f.evidence["streamed"] for f in findings if f.evidence.get("streamed")), None)
-    if streamed is not None and any(streamed.get(key) != full.get(key) for key in ("reasoning", "content", "error")):
-        rows.append(("streamed", split_text(streamed, page.limit)))
+    if not _same(streamed, full):
+        told_so = as_recorded and recorded is not None and _same(recorded, streamed)
+        rows.append(("in full", split_text(full, page.limit)) if told_so else _row("streamed", streamed, page))
     expected = comparison.get("expected")
     if expected is not None:
         rows.append(("it should be", split_text(expected, page.limit)))
     page.fields(rows, indent=4)
+
+
+def _row(label: str, split: Mapping[str, Any], page: Page) -> tuple[str, Text]:
+    return label, split_text(split, page.limit)
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all((one.get(key) or "") == (other.get(key) or "") for key in ("reasoning", "content", "error"))
 
 
 def _with(split: Text, wrong: str) -> Text:
@@ -96,7 +120,7 @@ def _with(split: Text, wrong: str) -> Text:
 
 def _cause(page: Page, finding: Finding, result: Mapping[str, Any]) -> None:
     page.blank()
-    doubts = [_DOUBTS[key] for key in ("assumed", "lossy") if key == result.get("tokenizer") or result.get(key)]
+    doubts = [why for key, why in _DOUBTS.items() if key == result.get("tokenizer") or result.get(key)]
     doubt = f" ({', '.join(doubts)})" if doubts and finding.confidence != "high" else ""
     ran = "every step was run" if finding.evidence.get("every_step_run", True) else "not every step could be run"
     head = "cause" if finding.cause else "seen"
@@ -121,40 +145,76 @@ def _shown(page: Page, text: str) -> str:
 
 
 def _mends(page: Page, mended: Sequence[Mapping[str, Any]]) -> None:
+    """What mends it and what its replay showed: a line each where they fit, else each change on a line of its own."""
     page.blank()
     rows = [
         ("fix" if not number else "or", str(mend["side"]), str(mend["change"]), f"replayed: {mend['replayed']}")
         for number, mend in enumerate(mended)
     ]
-    short = all(len(row[3]) <= _SHORT for row in rows)
-    page.table(("", "", "", ""), rows, indent=4, keep=(3,) if short else ())
+    if _fits(page, rows, indent=4):
+        page.table(("", "", "", ""), rows, indent=4)
+        return
+    for first, side, change, outcome in rows:
+        page.fields([(f"{first:<3}  {side}", Advice(change)), ("", outcome)], indent=4)
+
+
+def _fits(page: Page, rows: Sequence[Sequence[Cell]], *, indent: int) -> bool:
+    """No cell of the table would be wrapped."""
+    widths = [max(cell_len(styled(cell).plain) for cell in column) for column in zip(*rows, strict=True)]
+    return indent + sum(widths) + 2 * (len(widths) - 1) <= page.width
 
 
 def _table(page: Page, comparison: Mapping[str, Any]) -> None:
+    """A column for each mode where that fits, else the modes in words behind each parser."""
     page.blank()
     modes = [_head(str(mode)) for mode in comparison["modes"]]
-    narrow = page.width < _NARROW
-    rows = []
+    rows: list[list[Cell]] = []
     for row in comparison["rows"]:
         words = [styled(word, _WORDS.get(word, "error")) for word in row["modes"]]
         remarks = ["= recorded"] if row["as_recorded"] else []
         remarks += ["usage says 0"] if row["reasoning_tokens_zero"] else []
         how = "as served" if row["served"] else variant_name(row["change"]) if row["change"] is not None else ""
-        name, remark = Text(visible(row["parser"]), "bold"), styled(", ".join(remarks), "dim")
-        if narrow:
-            lines = [Text(f"\n  {part}") for part in (how, remark.plain) if part]
-            rows.append((Text.assemble(name, *lines), *words))
-        else:
-            rows.append((Text.assemble(name, f"  {how}" if how else ""), *words, remark))
-    head = ("on this output", *modes, *(() if narrow else ("",)))
-    page.table(head, rows, indent=4, keep=range(1, 1 + len(modes)))
-    left = []
-    if comparison.get("do_not_explain_it"):
-        left.append(f"{comparison['do_not_explain_it']} more do not explain it")
-    if comparison.get("not_run"):
-        left.append(f"{comparison['not_run']} cannot be run here")
+        name = Text.assemble(Text(visible(row["parser"]), "bold"), f"  {how}" if how else "")
+        rows.append([name, *words, styled(", ".join(remarks), "dim")])
+    head = ("on this output", *modes, "")
+    if _fits(page, [head, *rows], indent=4):
+        page.table(head, rows, indent=4)
+    else:
+        page.line(styled("on this output", "dim"), indent=4)
+        for cells in rows:
+            name, *told, remark = map(styled, cells)
+            page.line(name, Text.assemble("  ", remark) if remark.plain else "", indent=6)
+            page.line(_in_words(modes, told), indent=8)
+    _footnotes(page, comparison)
+
+
+def _in_words(modes: Sequence[str], words: Sequence[Text]) -> Text:
+    """`leak` for all modes alike, else `ok whole, token; leak held 12`."""
+    alike: dict[str, tuple[Text, list[str]]] = {}
+    for mode, word in zip(modes, words, strict=True):
+        alike.setdefault(word.plain, (word, []))[1].append(mode)
+    if len(alike) == 1:
+        return Text.assemble(words[0], " in every mode")
+    return Text("; ").join(Text.assemble(word, f": {', '.join(names)}") for word, names in alike.values())
+
+
+def _footnotes(page: Page, comparison: Mapping[str, Any]) -> None:
+    rest, not_run = comparison.get("do_not_explain_it"), comparison.get("not_run")
+    left = [f"{rest} more {'does' if rest == 1 else 'do'} not explain it"] if rest else []
+    left += [f"{not_run} cannot be run here"] if not_run else []
     if left:
         page.line(styled(f"{', '.join(left)} (--parser all)", "dim"), indent=4)
+    notes = []
+    if any(row["reasoning_tokens_zero"] for row in comparison["rows"]):
+        notes.append("usage says 0: the server would report 0 reasoning tokens")
+    for mode, words in zip(
+        comparison["modes"], zip(*(row["modes"] for row in comparison["rows"]), strict=True), strict=True
+    ):
+        if str(mode).startswith("holdback:") and any(word != "ok" for word in words):
+            late = str(mode).removeprefix("holdback:")
+            notes.append(f"{_head(str(mode))}: text comes {late} characters behind its ids, as with stop strings")
+    for note in notes:
+        page.line(styled(note, "dim"), indent=4)
 
 
 def _head(mode: str) -> str:
@@ -163,21 +223,51 @@ def _head(mode: str) -> str:
     return _HEADS.get(mode) or mode.replace("holdback:", "held ")
 
 
-def told(page: Page, findings: Sequence[Finding]) -> None:
-    """The findings of one trace, a line each; what to do where no mend was replayed."""
+def told(page: Page, findings: Sequence[Finding], result: Mapping[str, Any]) -> None:
+    """The findings of one trace, a line each, and what to do where no mend was replayed: what several say, once.
+
+    Args:
+        page: where it goes.
+        findings: those of one trace, the gravest first.
+        result: what the parser made of it, for what keeps the confidence down.
+    """
     shown = [finding for finding in findings if page.verbose or finding.severity != "info"]
+    if not shown:
+        return
+    page.blank()
     mended = any(finding.evidence.get("mends") for finding in findings)
-    if shown:
-        page.blank()
-    for finding in shown:
-        marks = [] if finding.confidence == "high" else [f"confidence {finding.confidence}"]
-        marks += [f"suppressed: {compact(finding.suppressed)}"] if finding.suppressed is not None else []
-        page.line(
-            Text(f"{SEVERITY_WORD[finding.severity]} {finding.rule} ", STYLE[finding.severity]),
-            Text(f"{finding.slug}: ", STYLE["head"]),
-            finding.message,
-            styled(f"  ({'; '.join(marks)})" if marks else "", "dim"),
-            indent=4,
-        )
-        if not mended and finding.hint:
-            page.fields([("instead", finding.hint)], indent=6)
+    doubted = [finding for finding in shown if finding.confidence != "high"]
+    alike = len(doubted) > 1 and len({finding.confidence for finding in shown}) == 1
+    for number, finding in enumerate(shown):
+        one_line(page, finding, indent=4, confidence=not alike)
+        if finding.hint and not _said_elsewhere(shown, number) and (finding.severity == "info" or not mended):
+            page.fields([("instead", Advice(finding.hint))], indent=6)
+    if alike:
+        doubts = [why for key, why in _DOUBTS.items() if key == result.get("tokenizer") or result.get(key)]
+        because = f": {' and '.join(doubts)}" if doubts else ""
+        page.line(styled(f"confidence {shown[0].confidence}{because}", "dim"), indent=4)
+
+
+def _said_elsewhere(findings: Sequence[Finding], number: int) -> bool:
+    """A later hint is the same, or one begins with this one."""
+    hint = findings[number].hint or ""
+    return any(
+        (other.hint or "").startswith(hint) and (other.hint != hint or later > number)
+        for later, other in enumerate(findings)
+    )
+
+
+def one_line(
+    page: Page, finding: Finding, *, about: str | None = None, indent: int = 0, confidence: bool = True
+) -> None:
+    """Severity, rule, `about` and message of a finding, and what qualifies it."""
+    marks = [] if finding.confidence == "high" or not confidence else [f"confidence {finding.confidence}"]
+    marks += [f"suppressed: {compact(finding.suppressed)}"] if finding.suppressed is not None else []
+    page.line(
+        Text(f"{SEVERITY_WORD[finding.severity]} {finding.rule} ", STYLE[finding.severity]),
+        Text(f"{finding.slug}: ", STYLE["head"]),
+        Text(f"{visible(about)}: ") if about is not None else "",
+        finding.message,
+        styled(f"  ({'; '.join(marks)})" if marks else "", "dim"),
+        indent=indent,
+    )

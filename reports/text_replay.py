@@ -11,16 +11,23 @@ from rich.text import Text
 from ..checks.finding import Finding
 from ..checks.report import Report
 from .page import STYLE, Page, split_text, styled
-from .text_failure import explained, failure, told
+from .text_failure import explained, failure, heading, one_line, told
+from .text_rates import names_of, rates
 from .text_upgrade import changed, upgrades
-from .wording import SEVERITY_WORD, compact, counted, judged_as, shortened, visible
+from .wording import compact, counted, judged_as, shortened
 
-_TRACES = 5
+_TRACES, _TRACES_VERBOSE = 5, 20
 """Traces whose splits are shown; those with something wrong come first."""
-_MANY = 10
-"""Traces from which on shares are told."""
-_SPLITS = 3
-"""Ways of splitting one trace that are shown; the parser that served it and the one that explains it come first."""
+_SPLITS, _SPLITS_ALONE = 3, 12
+"""Ways of splitting one trace that are shown, the second where it is the only one and all is asked for; the parser that
+served it and the one that explains it come first."""
+_INPUTS, _INPUTS_VERBOSE = 4, 40
+_LINES = 100
+"""Findings of traces that are not shown, a line each, where notes are shown too."""
+_TEXT = 400
+"""Characters of one quoted text, of several traces, where all is asked for."""
+_PARSERS = 4
+_SCHEMA = "reasonctl.trace/1"
 _FAILED = {
     "stream_equals_full": "streaming differs",
     "chunk_invariant": "chunking matters",
@@ -28,7 +35,6 @@ _FAILED = {
     "text_conserved": "text lost",
     "answered": "no answer",
 }
-_STATUSES = ("ok", "suspect", "error", "unsupported")
 
 
 def show(page: Page, report: Report) -> Collection[int]:
@@ -40,19 +46,19 @@ def show(page: Page, report: Report) -> Collection[int]:
     results: Sequence[Mapping[str, Any]] = facts.get("results") or []
     traces = _by_trace(results)
     number = int(facts.get("traces", len(traces)))
-    parsers = facts.get("parsers") or []
+    if number > 1:
+        page.limit = min(page.limit, _TEXT)
     page.line(
         styled(report.verdict.upper(), report.verdict),
-        Text(f"  {counted(number, 'trace')}, {_names(parsers, 4)}", "bold"),
+        Text(f"  {counted(number, 'trace')}, {_parsers(facts.get('parsers') or [])}", "bold"),
     )
     _inputs(page, report)
     if number > 1:
-        _scores(page, facts.get("scores") or _counted(results), number)
-        _rules(page, facts.get("rules") or {}, number)
+        rates(page, facts, number)
     upgrades(page, facts)
     best = {row["trace"]: row for row in facts.get("best") or []}
     ordered = _worst_first(traces, report.findings)
-    shown = ordered if page.verbose else ordered[:_TRACES]
+    shown = ordered[: _TRACES_VERBOSE if page.verbose else _TRACES]
     own: dict[str, list[Finding]] = {}
     for finding in report.findings:
         own.setdefault(str(finding.subject.get("trace")), []).append(finding)
@@ -60,15 +66,44 @@ def show(page: Page, report: Report) -> Collection[int]:
         _told(page, facts, name, traces[name], own.get(name, []), best.get(name))
         changed(page, facts, name)
     if number > len(shown):
-        page.blank()
-        wrong = sum(_wrong(rows) for name, rows in traces.items() if name not in shown)
-        wrong += int(facts.get("wrong_beside", 0))
-        state = f", {wrong} with something wrong" if wrong else " without anything wrong"
-        page.line(styled(f"{counted(number - len(shown), 'more trace')}{state} (--verbose)", "dim"), indent=2)
+        _left(page, number - len(shown), _wrong_left(report, traces, shown))
+        if page.verbose:
+            _lines(page, [finding for name in ordered[len(shown) :] for finding in own.get(name, [])])
     page.blank()
     return {
         id(f) for name, found in own.items() if name in shown or (facts.get("rules") and name in traces) for f in found
     }
+
+
+def _parsers(parsers: Sequence[str]) -> str:
+    return names_of(parsers, _PARSERS) if len(parsers) <= _PARSERS else f"{len(parsers)} parsers"
+
+
+def _wrong_left(report: Report, traces: Mapping[str, Sequence[Mapping[str, Any]]], shown: Sequence[str]) -> int:
+    """How many traces that are not shown have an error or a warning."""
+    outcomes = report.facts.get("outcomes")
+    if outcomes is None:
+        return sum(_wrong(rows) for name, rows in traces.items() if name not in shown)
+    told = {str(f.subject.get("trace")) for f in report.findings if f.severity != "info"}
+    return int(sum(outcomes.values())) - len(told.intersection(shown))
+
+
+def _left(page: Page, number: int, wrong: int) -> None:
+    """How many traces are not shown, and whether anything is wrong with them."""
+    state = "nothing wrong with " + ("it" if number == 1 else "any of them")
+    if wrong:
+        state = f"{wrong} with something wrong" if number > 1 else "something is wrong with it"
+    where = "--format json has all" if page.verbose else "--verbose"
+    page.blank()
+    page.line(styled(f"{counted(number, 'more trace')}, {state} ({where})", "dim"), indent=2)
+
+
+def _lines(page: Page, findings: Sequence[Finding]) -> None:
+    """Findings of traces that are not shown, a line each."""
+    for finding in findings[:_LINES]:
+        one_line(page, finding, about=str(finding.subject.get("trace")), indent=4)
+    if len(findings) > _LINES:
+        page.line(styled(f"... and {len(findings) - _LINES} more (--format concise)", "dim"), indent=4)
 
 
 def _told(
@@ -82,15 +117,16 @@ def _told(
     """One trace: as a failure where a parser that served fails on it, else who splits it how."""
     recorded = (facts.get("recorded") or {}).get(name)
     comparison = (facts.get("comparisons") or {}).get(name)
+    heading(page, name, rows, recorded, (facts.get("streams") or {}).get(name))
     if comparison is not None:
-        _heading(page, name, rows, recorded, (facts.get("streams") or {}).get(name))
         failed = comparison["rows"][0]["parser"]
         failure(page, recorded, next((row for row in rows if row["parser"] == failed), rows[0]), comparison, findings)
         return
-    _trace(page, name, rows, best, recorded)
-    _compared(page, (facts.get("compared") or {}).get(name) or {})
+    alone = int(facts.get("traces", 1)) == 1
+    _trace(page, rows, best, recorded, most=_SPLITS_ALONE if alone and page.verbose else _SPLITS)
+    _compared(page, (facts.get("compared") or {}).get(name) or {}, (best or {}).get("parsers") or ())
     explained(page, findings, rows[0])
-    told(page, findings)
+    told(page, findings, rows[0])
 
 
 def _worst_first(traces: Mapping[str, Sequence[Mapping[str, Any]]], findings: Iterable[Finding]) -> list[str]:
@@ -105,22 +141,6 @@ def _wrong(rows: Iterable[Mapping[str, Any]]) -> bool:
     return any(row["status"] in ("suspect", "error") for row in rows)
 
 
-def _heading(
-    page: Page, name: str, rows: Sequence[Mapping[str, Any]], recorded: Mapping[str, Any] | None, deltas: int | None
-) -> None:
-    page.blank()
-    words = [_place(rows[0])] if rows[0].get("line") is not None else []
-    words += [counted(deltas, "delta")] if deltas else []
-    words += [f"finish_reason {recorded['finish_reason']}"] if recorded and recorded.get("finish_reason") else []
-    page.line(Text(visible(name), "bold"), styled(f"  {', '.join(map(visible, words))}", "dim"), indent=2)
-
-
-def _place(row: Mapping[str, Any]) -> str:
-    """`capture.jsonl:4`, or the line alone where the trace is named by its file."""
-    path = row.get("path")
-    return f"line {row['line']}" if path is None or str(row["trace"]).startswith(path) else f"{path}:{row['line']}"
-
-
 def _inputs(page: Page, report: Report) -> None:
     facts = report.facts
     tokenizer = {
@@ -132,57 +152,33 @@ def _inputs(page: Page, report: Report) -> None:
     server = facts.get("server")
     if server:
         place = f"{server['path']}:{server['line']}"
-        rows.append(("served with", f"{server.get('parser') or 'no reasoning parser'} ({place})"))
-    for entry in facts.get("inputs") or []:
-        words = [str(entry[key]) for key in ("format", "model", "server", "parser") if entry.get(key)]
-        number = counted(int(entry["traces"]), "trace") if "traces" in entry else ""
-        rows.append(("input", ", ".join(part for part in (str(entry.get("path")), number, *words) if part)))
+        rows.append(("served with", f"{_served(server.get('parser'))} ({place})"))
+    inputs = facts.get("inputs") or []
+    most = _INPUTS_VERBOSE if page.verbose else _INPUTS
+    shown = inputs if len(inputs) <= most + 1 else inputs[:most]
+    rows += [("input", _input(entry)) for entry in shown]
+    if len(inputs) > len(shown):
+        more = sum(int(entry.get("traces", 0)) for entry in inputs[len(shown) :])
+        rows.append(("", f"and {len(inputs) - len(shown)} more files with {counted(more, 'trace')}"))
     if facts.get("tokenizer"):
         rows.append(("tokenizer", tokenizer))
     page.fields(rows)
 
 
-def _counted(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """How many traces each parser gets right, from the results themselves."""
-    scores: dict[str, dict[str, int]] = {}
-    for row in results:
-        score = scores.setdefault(row["parser"], dict.fromkeys((*_STATUSES, "as recorded"), 0))
-        score[row["status"]] += 1
-        score["as recorded"] += row.get("matches_recorded") is True
-    return scores
+def _input(entry: Mapping[str, Any]) -> str:
+    """`capture.sse: 2 traces (sse), model Qwen/Qwen3-8B, recorded from vllm 0.33.0 with qwen3`."""
+    number = counted(int(entry["traces"]), "trace") if "traces" in entry else ""
+    form = _SCHEMA if entry.get("format") == "trace" else entry.get("format")
+    words = [" ".join(word for word in (number, f"({form})" if form else "") if word)]
+    words += [f"model {entry['model']}"] if entry.get("model") else []
+    by = [f"from {entry['server']}"] if entry.get("server") else []
+    by += [f"with {_served(entry['parser'])}"] if entry.get("parser") else []
+    words += [f"recorded {' '.join(by)}"] if by else []
+    return f"{entry.get('path')}: {', '.join(word for word in words if word)}"
 
 
-def _scores(page: Page, scores: Mapping[str, Mapping[str, int]], traces: int) -> None:
-    """How many traces each parser gets right; parsers that fare alike are one row."""
-    columns = (*_STATUSES, "as recorded")
-    alike: dict[tuple[int, ...], list[str]] = {}
-    for name, score in scores.items():
-        alike.setdefault(tuple(score[column] for column in columns), []).append(name)
-    most = 1000 if page.verbose else 3
-    rows = [(_names(names, most), *(_rate(number, traces) for number in score)) for score, names in alike.items()]
-    page.blank()
-    page.table(("parser", *columns), rows, right=range(1, 6))
-
-
-def _rules(page: Page, rules: Mapping[str, Mapping[str, Any]], traces: int) -> None:
-    """How many traces each rule fired on, and what explains them."""
-    rows = []
-    for name, row in rules.items():
-        if row["severity"] == "info" and not page.verbose:
-            continue
-        causes = ", ".join(f"{cause} {number}" for cause, number in (row.get("causes") or {}).items())
-        head = f"{SEVERITY_WORD[row['severity']]} {name} {row['slug']}"
-        rows.append((styled(head, str(row["severity"])), _rate(int(row["traces"]), traces), causes))
-    if rows:
-        page.blank()
-        page.table(("finding", "traces", "cause"), rows, right=(1,))
-
-
-def _rate(number: int, traces: int) -> str:
-    """`37 (3.1%)`; of a few traces the number alone; `-` for none."""
-    if not number:
-        return "-"
-    return f"{number} ({100 * number / traces:.3g}%)" if traces >= _MANY else str(number)
+def _served(parser: str | None) -> str:
+    return parser if parser and parser != "none" else "no reasoning parser"
 
 
 def _by_trace(results: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
@@ -194,48 +190,45 @@ def _by_trace(results: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[st
 
 def _trace(
     page: Page,
-    name: str,
     rows: Sequence[Mapping[str, Any]],
     best: Mapping[str, Any] | None,
     recorded: Mapping[str, Any] | None,
+    *,
+    most: int,
 ) -> None:
-    page.blank()
-    place = f"  {_place(rows[0])}" if rows[0].get("line") is not None else ""
-    page.line(Text(visible(name), "bold"), styled(place, "dim"), indent=2)
+    """What was recorded, which parsers explain it, and who splits it how: who served and who explains it first."""
     recorded = recorded or next((row["recorded"] for row in rows if row.get("recorded")), None)
-    if recorded:
-        page.line(Text("recorded", "bold"), indent=4)
-        page.fields([("", split_text(recorded, page.limit))], indent=4)
+    names = list((best or {}).get("parsers") or ())
+    fields: list[tuple[str, str | Text]] = [("recorded", split_text(recorded, page.limit))] if recorded else []
+    if best and (names or best.get("why")):
+        why = f": {compact(best['why'])}" if best.get("why") else ""
+        fields.append(("explained by", Text.assemble(Text(names_of(names, 6) or "no parser", "bold"), Text(why))))
+    page.fields(fields, indent=4)
     groups = _alike(row for row in rows if row["status"] != "unsupported")
     served = (recorded or {}).get("parser") or next((row["parser"] for row in rows if row.get("recorded")), None)
-    explains = ((best or {}).get("parsers") or [None])[0]
 
-    def rank(row: Mapping[str, Any]) -> int:
-        recorded_so = row["parser"] == served or row.get("matches_recorded") is True
-        return 0 if recorded_so else 1 if row["parser"] == explains else 2
+    def rank(row: Mapping[str, Any]) -> tuple[bool, bool, bool]:
+        return row["parser"] != served, row["parser"] not in names[:1], row.get("matches_recorded") is not True
 
     groups.sort(key=lambda group: min(map(rank, group)))
-    shown = groups if page.verbose else groups[:_SPLITS]
+    shown = groups if len(groups) <= most + 1 else groups[:most]
     for group in shown:
-        _group(page, group)
+        _group(page, sorted(group, key=lambda row: row["parser"] not in names[:1]), recorded)
     left = [row["parser"] for group in groups[len(shown) :] for row in group]
     if left:
-        page.line(
-            styled(f"{counted(len(left), 'more parser')} split it otherwise: {_names(left, 3)} (--verbose)", "dim"),
-            indent=4,
-        )
-    _unsupported(page, [row for row in rows if row["status"] == "unsupported"])
-    if best and best.get("parsers"):
-        why = f": {compact(best['why'])}" if best.get("why") else ""
-        page.fields([("explains it", Text.assemble(Text(_names(best["parsers"], 6), "bold"), Text(why)))], indent=4)
+        where = "--format json" if page.verbose else "--verbose"
+        how = "splits it in another way" if len(left) == 1 else "split it in other ways"
+        words = f"{counted(len(left), 'more parser')} {how}: {names_of(left, 3)} ({where})"
+        page.line(styled(words, "dim"), indent=4)
+    _unsupported(page, [row for row in rows if row["status"] == "unsupported"], alone=not groups)
 
 
-def _compared(page: Page, statuses: Mapping[str, str]) -> None:
+def _compared(page: Page, statuses: Mapping[str, str], best: Collection[str]) -> None:
     """How many of the parsers that were run for comparison do not explain the trace, or could not be run."""
-    failed = sum(status in ("suspect", "error") for status in statuses.values())
+    failed = sum(status != "unsupported" and name not in best for name, status in statuses.items())
     unsupported = sum(status == "unsupported" for status in statuses.values())
-    words = [f"{failed} more do not explain it"] if failed else []
-    words += [f"{unsupported} have no built-in model or no fitting tokenizer"] if unsupported else []
+    words = [f"{failed} more {'does' if failed == 1 else 'do'} not explain it"] if failed else []
+    words += [f"{unsupported} cannot be run here"] if unsupported else []
     if words:
         page.fields([("compared", styled(f"{', '.join(words)} (--parser all)", "dim"))], indent=4)
 
@@ -255,23 +248,31 @@ def _split(entry: Mapping[str, Any]) -> tuple[Any, ...]:
     return (entry.get("reasoning"), entry.get("content"), entry.get("error"))
 
 
-def _group(page: Page, rows: Sequence[Mapping[str, Any]]) -> None:
+def _group(page: Page, rows: Sequence[Mapping[str, Any]], recorded: Mapping[str, Any] | None) -> None:
     """Who splits it so and how that went, then the whole-output split and each streamed one that differs from it."""
     row = rows[0]
-    page.line(Text(_names([row["parser"] for row in rows], 4), "bold"), "  ", _status(row), indent=4)
+    page.line(Text(names_of([row["parser"] for row in rows], 4), "bold"), "  ", _status(row), indent=4)
     modes: dict[tuple[Any, ...], tuple[Mapping[str, Any], list[str]]] = {}
     full = row.get("full") or {}
-    modes[_split(full)] = (full, ["whole output"])
+    modes[_split(full)] = (full, ["in full"])
     for entry in row.get("stream") or []:
         modes.setdefault(_split(entry), (entry, []))[1].append(_chunking(str(entry["chunking"])))
-    agree = len(modes) == 1 and row.get("stream")
-    page.fields(
-        [
-            ("however it is cut" if agree else ", ".join(names), split_text(entry, page.limit))
-            for entry, names in modes.values()
-        ],
-        indent=6,
-    )
+    if len(modes) == 1:
+        page.fields([("", _shown(page, full, recorded))], indent=4)
+        return
+    for entry, names in modes.values():
+        page.line(styled(f"{', '.join(names)}:", "label"), indent=6)
+        page.fields([("", _shown(page, entry, recorded))], indent=6)
+
+
+def _shown(page: Page, entry: Mapping[str, Any], recorded: Mapping[str, Any] | None) -> Text:
+    """The split, or that it is the recorded one."""
+    if recorded is not None and not entry.get("error"):
+        if all((entry.get(key) or "") == (recorded.get(key) or "") for key in ("reasoning", "content")):
+            return styled("just what was recorded", "dim")
+        if all((entry.get(key) or "").strip() == (recorded.get(key) or "").strip() for key in ("reasoning", "content")):
+            return styled("what was recorded, but for white space at the ends", "dim")
+    return split_text(entry, page.limit)
 
 
 def _chunking(name: str) -> str:
@@ -282,12 +283,12 @@ def _chunking(name: str) -> str:
         "token": "token by token",
         "whole": "all in one delta",
         "char": "character by character",
-        "recorded": "as recorded",
+        "recorded": "streamed as recorded",
     }.get(name, name)
 
 
 def _status(row: Mapping[str, Any]) -> Text:
-    """`suspect: marker leaked; as recorded; 12 reasoning tokens`."""
+    """`suspect: marker leaked; not as recorded; 12 reasoning tokens in usage`."""
     status = str(row["status"])
     failed = [_FAILED.get(name, name) for name, value in (row.get("checks") or {}).items() if value is False]
     words = [", ".join(failed)] if failed else []
@@ -296,20 +297,20 @@ def _status(row: Mapping[str, Any]) -> Text:
     if row.get("matches_recorded") is not None:
         words.append("as recorded" if row["matches_recorded"] else "not as recorded")
     if row.get("reasoning_tokens") is not None:
-        words.append(counted(int(row["reasoning_tokens"]), "reasoning token"))
+        words.append(f"{counted(int(row['reasoning_tokens']), 'reasoning token')} in usage")
     style = {"ok": STYLE["pass"], "suspect": STYLE["warning"]}.get(status, STYLE["error"])
     return Text.assemble(Text(status, style), f": {'; '.join(words)}" if words else "")
 
 
-def _unsupported(page: Page, rows: Sequence[Mapping[str, Any]]) -> None:
+def _unsupported(page: Page, rows: Sequence[Mapping[str, Any]], *, alone: bool) -> None:
+    """What could not be run, with the reasons where they are few or asked for."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         reasons.setdefault(str(row.get("reason") or "no reason given"), []).append(row["parser"])
+    if len(reasons) > 1 and not page.verbose and not alone:
+        names = names_of([row["parser"] for row in rows], 4)
+        page.fields([("not run", styled(f"{names} (--verbose says why)", "dim"))], indent=4)
+        return
     page.fields(
-        [("not run", styled(f"{_names(names, 3)}: {reason}", "dim")) for reason, names in reasons.items()], indent=4
+        [("not run", styled(f"{names_of(names, 3)}: {reason}", "dim")) for reason, names in reasons.items()], indent=4
     )
-
-
-def _names(names: Sequence[str], most: int) -> str:
-    shown = ", ".join(map(visible, names[:most]))
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")

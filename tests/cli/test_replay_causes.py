@@ -125,7 +125,8 @@ def test_many_traces_are_told_by_rates_and_the_worst(run: Run, tmp_path: Path) -
     code, out, _ = run(path, "--model", "fixture:qwen3-thinking")
     assert code == 1
     lines = [" ".join(line.split()) for line in out.splitlines()]
-    assert "deepseek_v3 30 (75%) 10 (25%) - - -" in lines
+    assert "10 of 40 traces (25%) have an error; the other 30 are clean" in lines
+    assert "deepseek_v3 30 (75%) 10 (25%)" in lines
     assert "error RPL403 replay-marker-leak 10 (25%) FIT113 10" in lines
     assert "35 more traces, 5 with something wrong (--verbose)" in lines
     shown = [line.split()[0] for line in lines if line.endswith("finish_reason stop") and line.startswith("t")]

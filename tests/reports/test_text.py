@@ -136,135 +136,6 @@ def test_quiet_is_the_verdict_alone(audit_report: Report) -> None:
     ]
 
 
-def test_replay_shows_splits_scores_and_the_explanation(replay_report: Report) -> None:
-    said = squeezed(replay_report)
-    lines = said.splitlines()
-    assert lines[0] == "FAIL 2 traces, poolside_v1, deepseek_r1, qwen3, muse"
-    assert " deepseek_r1 1 - 1 - -" in lines
-    t1 = lines[lines.index(" t1 line 1") + 1 : lines.index(" t2 line 2")]
-    assert t1 == [
-        " poolside_v1 suspect: marker leaked; as recorded; 12 reasoning tokens",
-        " however it is cut reasoning null",
-        ' content "Two and two.</think>It is 4."',
-        " qwen3, mimo ok: 12 reasoning tokens",
-        ' however it is cut reasoning "Two and two."',
-        ' content "It is 4."',
-        " deepseek_r1 ok: 12 reasoning tokens",
-        ' whole output, token by token reasoning "Two and two."',
-        ' content "It is 4."',
-        " 3 tokens a delta reasoning null",
-        ' content "Two and two.</think>It is 4."',
-        " not run muse: no built-in model yet",
-        " explains it qwen3, mimo: every check passes",
-        "",
-        " cause FIT113 default-disagrees confidence: high, every step was run",
-        " 1 template a plain request ends in <think>",
-        " 2 parser poolside_v1 stays off unless asked",
-        "",
-        " error RPL403 replay-marker-leak: </think> stands in content",
-        " instead --default-chat-template-kwargs '{\"enable_thinking\": true}'",
-        "",
-    ]
-    assert " deepseek_r1 error: RuntimeError: no token; 12 reasoning tokens" in lines
-    assert lines[-4:] == ["", "looked at trace, tokenizer", "only in part tokenizer: assumed; give --model", lines[-1]]
-
-
-def test_a_failing_trace_is_told_as_a_story(replay_report: Report) -> None:
-    rows = [
-        {
-            "parser": "poolside_v1",
-            "served": True,
-            "change": None,
-            "modes": ["leak", "leak"],
-            "as_recorded": True,
-            "reasoning_tokens_zero": False,
-        },
-        {
-            "parser": "poolside_v1",
-            "served": False,
-            "change": {"enable_thinking": True},
-            "modes": ["ok", "leak"],
-            "as_recorded": False,
-            "reasoning_tokens_zero": True,
-        },
-    ]
-    comparison = {
-        "modes": ["full", "holdback:12"],
-        "rows": rows,
-        "do_not_explain_it": 3,
-        "not_run": 1,
-        "expected": {"reasoning": "Two and two.", "content": "It is 4."},
-    }
-    (finding,) = replay_report.findings
-    mends = [{"side": "client", "change": "extra_body={}", "replayed": "splits right"}]
-    finding = replace(finding, evidence={**finding.evidence, "mends": mends, "every_step_run": False})
-    facts = {**replay_report.facts, "comparisons": {"t1": comparison}, "streams": {"t1": 41}}
-    report = replace(replay_report, facts=facts, findings=[finding])
-    lines = squeezed(report).splitlines()
-    t1 = lines[lines.index(" t1 line 1, 41 deltas") + 1 : lines.index(" t2 line 2")]
-    assert t1 == [
-        " poolside_v1 gives reasoning null",
-        ' content "Two and two.</think>It is 4." marker leaked',
-        ' it should be reasoning "Two and two."',
-        ' content "It is 4."',
-        "",
-        " cause FIT113 default-disagrees confidence: high, not every step could be run",
-        " 1 template a plain request ends in <think>",
-        " 2 parser poolside_v1 stays off unless asked",
-        "",
-        " fix client extra_body={} replayed: splits right",
-        "",
-        " on this output whole held 12",
-        " poolside_v1 as served leak leak = recorded",
-        " poolside_v1 enable_thinking=true ok leak usage says 0",
-        " 3 more do not explain it, 1 cannot be run here (--parser all)",
-        "",
-        " error RPL403 replay-marker-leak: </think> stands in content",
-        "",
-    ]
-    narrow = [line.strip() for line in text.render(report, width=80).splitlines()]
-    at = narrow.index("on this output          whole  held 12")
-    assert narrow[at + 1 : at + 4] == ["poolside_v1             leak   leak", "as served", "= recorded"]
-
-
-def test_rates_of_many_traces(replay_report: Report) -> None:
-    scores = {"qwen3": {"ok": 1167, "suspect": 37, "error": 0, "unsupported": 0, "as recorded": 1204}}
-    rules = {
-        "RPL403": {"slug": "replay-marker-leak", "severity": "error", "traces": 37, "causes": {"FIT113": 36}},
-        "RPL412": {"slug": "lossy-trace", "severity": "info", "traces": 1204, "causes": {}},
-    }
-    facts = {**replay_report.facts, "traces": 1204, "scores": scores, "rules": rules, "wrong_beside": 35}
-    lines = squeezed(replace(replay_report, facts=facts)).splitlines()
-    assert " qwen3 1167 (96.9%) 37 (3.07%) - - 1204 (100%)" in lines
-    assert " error RPL403 replay-marker-leak 37 (3.07%) FIT113 36" in lines
-    assert not any("RPL412" in line for line in lines)
-    assert " 1202 more traces, 35 with something wrong (--verbose)" in lines
-    assert " note RPL412 lossy-trace 1204 (100%)" in squeezed(replace(replay_report, facts=facts), verbose=True)
-
-
-def test_parsers_that_fare_alike_are_one_row(replay_report: Report) -> None:
-    assert " qwen3, mimo 1 - - - -" in squeezed(replay_report).splitlines()
-
-
-def test_only_the_telling_splits_of_many_are_shown(replay_report: Report) -> None:
-    rows = list(replay_report.facts["results"])
-    odd = [
-        {**rows[2], "parser": f"odd{index}", "full": {"reasoning": str(index), "content": None}} for index in range(5)
-    ]
-    report = replace(replay_report, facts={**replay_report.facts, "results": [*odd, *rows[:4]]})
-    said = squeezed(report)
-    assert said.index(" poolside_v1 suspect") < said.index(" qwen3, mimo ok") < said.index(" odd0 ok")
-    assert "5 more parsers split it otherwise: odd1, odd2, odd3 and 2 more (--verbose)" in said
-    assert " odd4 ok" in squeezed(report, verbose=True)
-
-
-def test_parsers_run_for_comparison_are_counted(replay_report: Report) -> None:
-    compared = {"t1": {"a": "ok", "b": "suspect", "c": "error", "d": "unsupported"}, "t2": {"a": "ok"}}
-    said = squeezed(replace(replay_report, facts={**replay_report.facts, "compared": compared}), width=130)
-    line = " compared 2 more do not explain it, 1 have no built-in model or no fitting tokenizer (--parser all)"
-    assert [part for part in said.splitlines() if part.startswith(" compared")] == [line]
-
-
 def test_reasoning_and_content_differ_by_colour(replay_report: Report) -> None:
     coloured = text.render(replay_report, colour=True)
     codes = {
@@ -354,7 +225,9 @@ def test_requests_that_get_no_budget_are_listed(budget_report: Report) -> None:
 def test_fits_the_terminal(width: int, audit_report: Report, replay_report: Report, budget_report: Report) -> None:
     for report in (audit_report, replay_report, budget_report):
         *lines, _verdict = text.render(report, width=width, verbose=True).splitlines()
-        assert max(map(cell_len, lines)) <= width
+        paste = [line for line in lines if line.lstrip().startswith("--default-chat-template-kwargs")]
+        assert max(cell_len(line) for line in lines if line not in paste) <= width
+        assert all(line.strip().endswith("'{\"enable_thinking\": true}'") for line in paste)
 
 
 def test_many_findings_of_one_rule_are_counted(audit_report: Report) -> None:
@@ -364,18 +237,6 @@ def test_many_findings_of_one_rule_are_counted(audit_report: Report) -> None:
     assert squeezed(report).count("error FIT105") == 4
     assert "... and 26 more FIT105 (--verbose)" in squeezed(report)
     assert squeezed(report, verbose=True).count("error FIT105") == 30
-
-
-def test_many_traces_are_cut_to_those_with_something_wrong(replay_report: Report) -> None:
-    rows = replay_report.facts["results"]
-    good = [{**rows[2], "trace": f"g{index}", "line": index + 10} for index in range(20)]
-    report = replace(replay_report, facts={**replay_report.facts, "traces": 22, "results": [*good, *rows]})
-    said = squeezed(report)
-    assert " t1 line 1" in said
-    assert " t2 line 2" in said
-    assert "17 more traces without anything wrong (--verbose)" in said
-    assert " g19 line 29" not in said
-    assert " g19 line 29" in squeezed(report, verbose=True)
 
 
 def test_several_servers_are_told_apart(audit_report: Report) -> None:
