@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..parsers import ROWS, ParserRow
+from ..traces.replay import Result
 from .finding import Finding
 from .replayed import ReplayFacts, shorten
 from .rule import Rule, register
@@ -46,7 +48,8 @@ class OldField(Rule):
     id = "RPL415"
     slug = "old-field"
     severity = "info"
-    what = "Says in which field the recording's reasoning came: a client that reads the other name sees null."
+    what = """Says in which field the recording's reasoning came: a client that reads the other name sees null. A
+        warning where the parser leaves every thought in content by design (minimax_m2_append_think)."""
     why = """vLLM 0.16 removed reasoning_content from responses and sends reasoning; others still send the old name. The
         parser works, and a client that reads the wrong name shows no thought at all, without any error."""
     example = '{"choices": [{"delta": {"reasoning_content": "Two and two."}}]}'
@@ -60,6 +63,9 @@ class OldField(Rule):
 
     @classmethod
     def check(cls, facts: ReplayFacts) -> Iterator[Finding]:
+        for result in facts.subjects:
+            if _kept_in_content(facts, result):
+                yield cls._in_content(facts, result)
         recorded = facts.trace.recorded
         name = recorded.reasoning_field if recorded is not None else None
         if name is None or facts.trace.source == "trace":
@@ -73,6 +79,37 @@ class OldField(Rule):
             location=facts.location,
             evidence={"field": name, "not": other},
         )
+
+    @classmethod
+    def _in_content(cls, facts: ReplayFacts, result: Result) -> Finding:
+        row = ROWS[result.parser]
+        start, end = row.start[0], row.end[0]
+        fills = next((name for name in facts.known_names if _fills(name, row)), None)
+        mend = f"--reasoning-parser {fills} files such thoughts as reasoning" if fills else "take another parser"
+        return cls.finding(
+            f"{result.parser} never fills reasoning: by design the thought is in content, between {start} and {end}",
+            hint=f"{mend}; else let clients cut content at {end}",
+            severity="warning",
+            confidence=facts.confidence,
+            subject=facts.subject(result),
+            location=facts.location,
+            evidence=facts.evidence(result, field="content", **{"not": "reasoning"}),
+        )
+
+
+def _kept_in_content(facts: ReplayFacts, result: Result) -> bool:
+    row = ROWS.get(result.parser)
+    if row is None or not row.keeps_thought:
+        return False
+    return any(marker in (facts.trace.raw or "") for marker in (*row.start, *row.end)) or (
+        facts.trace.state is not None and facts.trace.state.state == "open"
+    )
+
+
+def _fills(name: str, row: ParserRow) -> bool:
+    """A parser of the same models that does split."""
+    other = ROWS.get(name)
+    return other is not None and not other.keeps_thought and bool(set(other.architectures) & set(row.architectures))
 
 
 @register

@@ -92,6 +92,11 @@ class ParserRow:
         return versions.shown(found[0].since) if found else ""
 
     @property
+    def keeps_thought(self) -> bool:
+        """By design the thought stays in content, behind a start marker that the parser writes itself."""
+        return bool(set(self.start) & set(self.added))
+
+    @property
     def default_on(self) -> bool:
         """Thinking is on when the request says nothing."""
         return all(kwarg.default == "on" for kwarg in self.kwargs if kwarg.switches_thinking)

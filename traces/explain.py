@@ -46,7 +46,7 @@ def explain(results: Sequence[Result], trace: Trace, prompt: str | None = None, 
     """
     parsers = [one for one in results if not one.call_swallowed and one.parser != NO_PARSER]
     passed = [one for one in parsers if one.status == "ok"]
-    clean = [one for one in passed if not any(foreign_markers(mode) for mode in one.modes)]
+    clean = [one for one in passed if _by_design(one) or not any(foreign_markers(mode) for mode in one.modes)]
     fragile = [one for one in parsers if one.status == "suspect" and _sound(one, trace)]
     raw = next((one.raw for one in parsers if one.raw), "")
     before = trace.prompt_text or prompt or ""
@@ -88,6 +88,11 @@ def _best(found: Sequence[Result], trace: Trace, before: str, why: str) -> Expla
             why = f"{why}; {reason}"
         found = wanted or found
     return Explained(_plainest_first(found, before), why, shown=True)
+
+
+def _by_design(result: Result) -> bool:
+    """The parser that served leaves the thought in content, its markers about it: that is what it is for."""
+    return result.served and ROWS[result.parser].keeps_thought
 
 
 def _sound(result: Result, trace: Trace) -> bool:

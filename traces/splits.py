@@ -84,7 +84,7 @@ def leaked(mode: ModeResult, row: ParserRow | None) -> tuple[str, ...]:
 
     Without a parser every known marker counts.
     """
-    if row is not None and set(row.start) & set(row.added):
+    if row is not None and row.keeps_thought:
         return ()
     text = f"{mode.reasoning or ''}\0{mode.content or ''}"
     return tuple(marker for marker in _markers(row) if marker in text)

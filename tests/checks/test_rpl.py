@@ -161,6 +161,21 @@ def test_the_wrong_parser_names_those_that_pass() -> None:
     assert "deepseek_v3" not in finding.evidence["passing"]
 
 
+def test_a_parser_that_never_fills_reasoning_is_told_of() -> None:
+    """Field case R24: users read it as a bug, and it is what the parser is for."""
+    name = "minimax_m2_append_think"
+    trace = make("plan it</think>\n\n391", "]~b]ai\n<think>\n", recorded={"parser": name})
+    (finding,) = found(trace)
+    assert (finding.rule, finding.severity, finding.subject) == ("RPL415", "warning", {"trace": "t", "parser": name})
+    assert "by design" in finding.message
+    assert finding.hint == (
+        "--reasoning-parser minimax_m2 files such thoughts as reasoning; else let clients cut content at </think>"
+    )
+    assert finding.evidence["client"] == {"reasoning": None, "content": "<think>plan it</think>\n\n391"}
+    assert "RPL415" not in rules(make("391", CLOSED, recorded={"parser": name}))
+    assert "RPL415" not in rules(make("plan it</think>\n\n391", OPEN, recorded={"parser": "minimax_m2"}))
+
+
 def test_only_parsers_whose_marks_the_trace_shows_are_recommended() -> None:
     granite = "Here is my thought process: hm hm. Here is my response: 4"
     finding = one("RPL408", make(granite, recorded={"parser": "deepseek_r1"}))

@@ -116,3 +116,10 @@ def test_a_parser_that_larger_deltas_trip_explains_what_nobody_does_better() -> 
     assert "larger deltas" in alone.why
     both = explain(facts.results, trace)
     assert (both.parsers, both.fragile) == (("qwen3",), False)
+
+
+def test_a_parser_that_keeps_the_thought_in_content_explains_only_what_it_served() -> None:
+    name = "minimax_m2_append_think"
+    served = run(make("plan it</think>391", OPEN, recorded={"parser": name}))
+    assert served.best == (name,)
+    assert name not in run(make("plan it</think>391", OPEN)).best
