@@ -53,7 +53,8 @@ def explain(results: Sequence[Result], trace: Trace, prompt: str | None = None, 
     thinks = opened or _thinks(trace, raw)
     speaking = _speaking(clean, trace, before, thinks=thinks)
     if speaking:
-        return _best(speaking, trace, before, _CLEAN)
+        by_design = all(map(_by_design, speaking))
+        return _best(speaking, trace, before, "it keeps the thought in content, by design" if by_design else _CLEAN)
     weak = _speaking(fragile, trace, before, thinks=thinks) if thinks else []
     if weak:
         why = "right in full and token by token, and no parser is right in larger deltas too"

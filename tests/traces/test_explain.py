@@ -121,5 +121,5 @@ def test_a_parser_that_larger_deltas_trip_explains_what_nobody_does_better() -> 
 def test_a_parser_that_keeps_the_thought_in_content_explains_only_what_it_served() -> None:
     name = "minimax_m2_append_think"
     served = run(make("plan it</think>391", OPEN, recorded={"parser": name}))
-    assert served.best == (name,)
+    assert (served.best, served.why) == ((name,), "it keeps the thought in content, by design")
     assert name not in run(make("plan it</think>391", OPEN)).best
