@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -56,17 +56,17 @@ def judged(options: CheckOptions, only: Sequence[str] | None = None) -> Report:
         )
     tables = _chosen(settings.tables, only, settings.path)
     with contextlib.chdir(settings.base):  # every path of the file is relative to it, and so are those in messages
-        runs = [run_of(table, _commands()[table.command]) for table in tables]
+        runs = [run_of(table, command_of(table)) for table in tables]
         done = list(_Gate(options).each(runs))
     whole = only is None and not any(one.refused for one in done)
     return _report(options, done, whole=whole)
 
 
-def _commands() -> Mapping[str, Callable[..., None]]:
-    """The command of each table, as the command line has it."""
+def command_of(table: Table) -> Callable[..., None]:
+    """The command of a table, as the command line has it."""
     from . import app
 
-    return {str(known.name): known.callback for known in app.registered_commands if known.callback is not None}
+    return next(known.callback for known in app.registered_commands if known.name == table.command and known.callback)
 
 
 def _chosen(tables: Sequence[Table], only: Sequence[str] | None, path: Path) -> Sequence[Table]:

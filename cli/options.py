@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -51,7 +51,13 @@ class CheckOptions:
     """Chat-template kwargs that an `expect` of the settings speaks of: they are looked at like those of requests."""
 
 
-def checking(command: Callable[..., Report], *, several: bool = False, whole: bool = False) -> Callable[..., None]:
+def checking(
+    command: Callable[..., Report | None],
+    *,
+    several: bool = False,
+    whole: bool = False,
+    without: Collection[str] = (),
+) -> Callable[..., None]:
     """Give a command the common options; it receives them as the keyword argument `options` and returns its report.
 
     The wrapper writes the report in every format asked for and exits with the report's code.
@@ -60,6 +66,8 @@ def checking(command: Callable[..., Report], *, several: bool = False, whole: bo
         command: what is called.
         several: it takes more than one `--vllm`.
         whole: its report is finished: paths are relative, and what is suppressed is marked.
+        without: common options that it does not take, by the names of their parameters. Without `baseline` none is
+            read; without `format_` it returns None and says itself what there is to say.
     """
     hints = get_type_hints(command, include_extras=True)
     own = [
@@ -67,16 +75,22 @@ def checking(command: Callable[..., Report], *, several: bool = False, whole: bo
         for parameter in inspect.signature(command).parameters.values()
         if parameter.name != "options"
     ]
-    common = _common_parameters()
+    common = [parameter for parameter in _common_parameters() if parameter.name not in without]
 
     @functools.wraps(command)
     def run(**values: Any) -> None:
-        options = _common(**{parameter.name: values.pop(parameter.name) for parameter in common})
+        given = {parameter.name: values.pop(parameter.name) for parameter in common}
+        options = _common(**given)
+        if "baseline" in given:
+            known = suppressions(options.settings, given["baseline"])
+            options = replace(options, known=known, every_finding=bool(known))
         _keep_inputs(values.values(), options.outputs)
         if len(options.engines.specs) > 1 and not several:
             raise InputError("one is compared with nothing here", source="--vllm", mend="give it once")
         try:
             report = command(**values, options=options)
+            if report is None:
+                return
             if not whole:
                 report = options.known.put_to(with_relative_paths(report, options.base))
         finally:
@@ -206,7 +220,7 @@ def _common(
         ignore=matching_rules(ignore or (), flag="--ignore"),
         severities=settings.severities,
     )
-    known = suppressions(settings, baseline)
+    del baseline  # read by whoever takes it
     return CheckOptions(
         outputs=_outputs(format_ or ["text"], output),
         policy=policy,
@@ -216,9 +230,8 @@ def _common(
         debug=debug,
         engines=CalledEngines(vllm or vllm_of(settings), quiet=quiet, fallback=fallback_target(settings)),
         settings=settings,
-        known=known,
+        known=Suppressions(settings.ignores, today=date.today()),
         base=base_of(settings),
-        every_finding=bool(known),
     )
 
 

@@ -13,8 +13,9 @@ from ..checks.report import Report
 from .baseline import Baseline, Entry
 from .settings import Ignore
 
-OWN = ("INT901", "INT903", "INT904")
-"""The tool's word on its own run: no baseline covers it, or a run that lost results would look like a whole one."""
+OWN = ("INT901", "INT902", "INT903", "INT904")
+"""The tool's word on its own run and on what is expected of it: no baseline covers that, or a run that lost results
+would look like a whole one, and an expectation would hold nothing."""
 
 
 class Suppressions:

@@ -1,0 +1,7 @@
+// Prints a streamed answer: the thought in grey, the answer in black.
+type Delta = { content?: string; reasoning_content?: string };
+
+export function print(delta: Delta): void {
+  if (delta.reasoning_content) process.stdout.write(`\x1b[90m${delta.reasoning_content}\x1b[0m`);
+  if (delta.content) process.stdout.write(delta.content);
+}
