@@ -11,7 +11,22 @@ import typer
 
 from .. import __version__
 from ..errors import ReasonctlError
-from . import audit, doctor, explain, gate, lab, parsers, record, render, replay, rules, validate_config, verify, vllm
+from . import (
+    audit,
+    completion,
+    doctor,
+    explain,
+    gate,
+    lab,
+    parsers,
+    record,
+    render,
+    replay,
+    rules,
+    validate_config,
+    verify,
+    vllm,
+)
 
 app = typer.Typer(
     name="reasonctl",
@@ -62,7 +77,7 @@ def main() -> None:
     debug = "--debug" in sys.argv[1:]
     _open_closed_streams()
     try:
-        code = app(standalone_mode=False)
+        code = _command()(standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except SystemExit as stop:
@@ -90,6 +105,15 @@ def main() -> None:
         text = " ".join(f"{type(error).__name__}: {error}".split())
         typer.echo(f"reasonctl: internal error, {text}; --debug shows where", err=True)
         sys.exit(3)
+
+
+def _command() -> Any:
+    """The command line as it is called; where the shell asks for completions, with what it may offer."""
+    if not completion.asked():
+        return app
+    command = typer.main.get_command(app)
+    completion.offer(command)
+    return command
 
 
 def _refuse(error: Any) -> NoReturn:
