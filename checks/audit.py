@@ -27,6 +27,7 @@ from ..prompts.asked import vllm_prompts
 from ..prompts.bridged import evaluated
 from ..prompts.cut import CodedTokenizer
 from ..prompts.model import Model, Template
+from ..prompts.served import ServedTokenizer
 from ..prompts.survey import Survey, survey
 from ..prompts.tokenizer import CHECK_TEXTS, Tokenizer
 from . import (
@@ -58,7 +59,8 @@ from .facts import (
 )
 from .finding import Finding, Location
 from .internal import ResultLost, UnreadableInput
-from .probes import Cell, cell_of
+from .live import Live, LiveAnswer, LiveFacts, answers_of, facts_of, judged_live, live_findings
+from .probes import Cell, cells_of
 from .rank import ranked, recommended
 from .rule import Rule
 from .thinking import Thinking, read_thinking
@@ -93,6 +95,7 @@ def audit(
     requests: tuple[SentRequest, ...] | None = None,
     clients: tuple[OldFieldRead, ...] | None = None,
     budget: BudgetAsked | None = None,
+    live: Live | None = None,
 ) -> AuditFacts:
     """Everything there is to know about one model under one server.
 
@@ -108,6 +111,7 @@ def audit(
         requests: requests that are really sent, None where none were given.
         clients: where clients read the field of old releases, None where no client was given.
         budget: the thinking budget to judge; by default the one the serve command sets.
+        live: a server that runs already: it makes the prompts, and its answers are held against the parsers'.
     """
     runs = engine or BuiltinEngine(target)
     mode: Mode = "none" if parser is None else "auto" if parser == "auto" else "configured"
@@ -128,11 +132,13 @@ def audit(
         plugin_problem=runs.plugin_problem,
     )
     if model is None:
-        bare = replace(bare, prompt_problem=model_problem or "the model is not there")
+        bare = replace(
+            bare, prompt_problem=model_problem or "the model is not there", live=_unasked(live, model_problem)
+        )
         return replace(bare, budget=budget_facts(bare, budget or BudgetAsked()))
     if model.tokenizer is not None and model.kind in LOADED_BY_TRANSFORMERS:
         _check_loading(model.tokenizer, runs)
-    vllm = vllm_prompts(runs, model, served(server))
+    vllm = live.prompts if live is not None else vllm_prompts(runs, model, served(server))
     model = evaluated(model, vllm)
     rendered = survey(
         model,
@@ -157,7 +163,7 @@ def audit(
         others=tuple(_others(model, rendered, target, runs, server)),
         template_at=template_location(model, thinking),
     )
-    facts = _with_parsers(facts, model, runs)
+    facts = _with_parsers(facts, model, runs, live)
     facts = replace(facts, tokenizer_faults=tuple(_tokenizer_faults(model)))
     return replace(facts, budget=budget_facts(facts, budget or BudgetAsked()))
 
@@ -165,7 +171,7 @@ def audit(
 def findings(facts: AuditFacts) -> list[Finding]:
     """What the rules make of the facts."""
     found = [finding for rule in rules() for finding in rule.check(facts)]
-    return [*found, *budget_findings(facts), *_unread(facts), *_lost(facts)]
+    return [*found, *budget_findings(facts), *live_findings(facts), *_unread(facts), *_lost(facts)]
 
 
 def _lost(facts: AuditFacts) -> Iterable[Finding]:
@@ -221,21 +227,20 @@ def template_location(model: Model, thinking: Thinking) -> Location | None:
     return Location(_template_path(model, template), _template_line(template, thinking))
 
 
-def _with_parsers(facts: AuditFacts, model: Model, engine: ParserEngine) -> AuditFacts:
+def _unasked(live: Live | None, why: str | None) -> LiveFacts | None:
+    """A running server that nothing could be asked of, since nothing is known of its model."""
+    return facts_of(live, problem=why) if live is not None else None
+
+
+def _with_parsers(facts: AuditFacts, model: Model, engine: ParserEngine, live: Live | None) -> AuditFacts:
     rendered = facts.survey
     if rendered is None or not rendered.states:
-        return facts
+        return replace(facts, live=_unasked(live, facts.prompt_problem))
     vocabulary: Vocabulary = model.tokenizer or AssumedVocabulary(_own_markers())
-    cells = [
-        cell_of(
-            state,
-            rendered,
-            state.token_ids if state.token_ids is not None else tuple(vocabulary.encode(state.prompt)),
-            facts.asked,
-        )
-        for state in rendered.states
-        if state.prompt is not None
-    ]
+    cells = cells_of(rendered, vocabulary, facts.asked)
+    answers: tuple[LiveAnswer, ...] = ()
+    if live is not None and live.problem is None and not isinstance(vocabulary, AssumedVocabulary):
+        answers = answers_of(live, rendered, vocabulary, engine, asked=facts.asked, configured=facts.configured)
     markers = tuple(_markers(facts.thinking, model.tokenizer))
     skips = model.generation_config.get("skip_special_tokens", True) if facts.target.version >= (0, 33, 0) else True
     bench = Bench(
@@ -250,13 +255,15 @@ def _with_parsers(facts: AuditFacts, model: Model, engine: ParserEngine) -> Audi
     )
     text = model.prompt_text
     candidates = ranked([bench.candidate(name) for name in engine.names()], facts.named, text)
-    return replace(
+    facts = replace(
         facts,
         markers=markers,
         candidates=candidates,
-        gates=tuple(_gates(facts, cells, vocabulary)),
         recommended=recommended(candidates, facts.named, facts.thinking),
     )
+    if live is not None:
+        facts = judged_live(facts, live, answers)
+    return replace(facts, gates=tuple(_gates(facts, cells, vocabulary)))
 
 
 def _own_markers() -> list[str]:
@@ -315,10 +322,17 @@ def _moves(row: ParserRow | None) -> Callable[[Mapping[str, Any]], Hashable]:
 
 def _names_in(model: Model) -> str:
     """The part of the source that names the model: a folder's own name, not the folders around it."""
+    if model.kind == "served":
+        return f"{model.source} {_last_part(model.known_as or '')}"
     if model.kind in ("fixture", "hub") or model.path is None:
         return model.source
     path = Path(model.source)
     return path.resolve().name if model.kind == "folder" else f"{path.resolve().parent.name}/{path.name}"
+
+
+def _last_part(root: str) -> str:
+    """A hub id as it is; of a path, the folder's own name."""
+    return root if root.count("/") == 1 and not root.startswith("/") else root.rstrip("/").rpartition("/")[2]
 
 
 def _call(model: Model, named: Sequence[str]) -> str | None:
@@ -364,7 +378,7 @@ def _others(
             )
 
 
-def _check_loading(tokenizer: Tokenizer | CodedTokenizer, engine: ParserEngine) -> None:
+def _check_loading(tokenizer: Tokenizer | CodedTokenizer | ServedTokenizer, engine: ParserEngine) -> None:
     """See what transformers builds from the folder: the running vLLM's own, else ours, in a process beside this one."""
     answer = engine.loads(tokenizer.folder, CHECK_TEXTS) if isinstance(tokenizer, Tokenizer) else None
     if answer is not None and "failed" not in answer and isinstance(tokenizer, Tokenizer):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from ..parsers.base import Vocabulary
 from ..prompts.survey import PromptState, Survey
 from .thinking import Thinking, switched_off, unclear
 
@@ -105,6 +106,20 @@ def cell_of(
         off=state.state == "none" and switched_off(survey, state),
         unclear=state.state == "none" and not switched_off(survey, state) and unclear(survey, state),
     )
+
+
+def cells_of(survey: Survey, vocabulary: Vocabulary, asked: tuple[Mapping[str, Any], ...] = ()) -> list[Cell]:
+    """The cells of all prompts that were rendered; where the survey has no token ids, `vocabulary` makes them."""
+    return [
+        cell_of(
+            state,
+            survey,
+            state.token_ids if state.token_ids is not None else tuple(vocabulary.encode(state.prompt)),
+            asked,
+        )
+        for state in survey.states
+        if state.prompt is not None
+    ]
 
 
 def core_probe(cell: Cell, thinking: Thinking, *, continued_off: bool = False) -> Probe | None:

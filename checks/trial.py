@@ -185,7 +185,7 @@ class Bench:
 
     def candidate(self, name: str) -> Candidate:
         """Run every probe through one parser."""
-        table_row = known_row(name) or _unknown_row(name)
+        table_row = known_row(name) or unknown_row(name)
         trials: list[Trial] = []
         skipped = 0
         runs: dict[tuple[Any, ...], Trial] = {}
@@ -251,11 +251,11 @@ class Bench:
             raised = self.engine.refusal(name, self.vocabulary, cell.kwargs, cell.request_kwargs)
             if raised is not None:
                 return Trial(cell, probe, None, raised=raised)
-        markers = self._markers(known_row(name) or _unknown_row(name))
+        markers = self._markers(known_row(name) or unknown_row(name))
         failures = [
             Failure(probe, cell, mode.chunking, symptoms, mode)
             for mode in (run.full, *run.stream)
-            if probe.judged and (symptoms := _symptoms(mode, probe, markers))
+            if probe.judged and (symptoms := symptoms_of(mode, probe, markers))
         ]
         return Trial(cell, probe, run, tuple(failures))
 
@@ -370,7 +370,7 @@ class Bench:
 _ON: Mapping[str, Any] = {"thinking_mode": "enabled", "reasoning_effort": "high"}
 
 
-def _symptoms(mode: ModeResult, probe: Probe, markers: tuple[str, ...]) -> tuple[Symptom, ...]:
+def symptoms_of(mode: ModeResult, probe: Probe, markers: tuple[str, ...]) -> tuple[Symptom, ...]:
     """What is wrong with a split, the gravest first; nothing where it is right but for white space at the ends."""
     if mode.error is not None:
         return ("parser-error",)
@@ -414,7 +414,7 @@ def known_row(name: str) -> ParserRow | None:
     return ROWS.get(name)
 
 
-def _unknown_row(name: str) -> ParserRow:
+def unknown_row(name: str) -> ParserRow:
     """What is known of a plugin's parser, or of one that is newer than the table: nothing."""
     unknown = "not known: no release that is modelled has it"
     return ParserRow(

@@ -96,8 +96,9 @@ def cost(far: Far, case: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         far: this runner.
-        case: `parser`, `tokenizer`, `kwargs`, `texts` and `ids` of a short stretch of thought that is repeated,
-            `tokens`, how many in all, and `most`, seconds after which it stops where it has come to.
+        case: `parser`, `tokenizer`, `kwargs`, `head`, a [text, ids] that opens the stream, `texts` and `ids` of a short
+            stretch of thought that is repeated, `tokens`, how many in all, and `most`, seconds after which it stops
+            where it has come to.
 
     Returns:
         `tokens` that were fed, `early` and `late`: the median seconds of a delta. Or `error` and `message`.
@@ -149,15 +150,16 @@ def _ended(far: Far, case: dict[str, Any]) -> Any:
 
 
 def _adjusted_twice(far: Far, case: dict[str, Any]) -> dict[str, Any]:
-    """What `adjust_request` leaves of a request, once and again; null where it gives none back."""
+    """Whether `adjust_request` gives a request back, and the same one when asked again."""
     parser = _reasoning(far, case)
     if not hasattr(parser, "adjust_request"):
-        return {"once": True, "again": True}
+        return {"given": True, "same": True}
     request = far.vllm.request(case["request_kwargs"])
     once = parser.adjust_request(request=request)
-    first = None if once is None else once.skip_special_tokens
+    first = getattr(once, "skip_special_tokens", None)
     again = None if once is None else parser.adjust_request(request=once)
-    return {"once": first, "again": None if again is None else again.skip_special_tokens}
+    same = again is not None and again.skip_special_tokens == first
+    return {"given": once is not None, "same": same}
 
 
 def _beside(far: Far, case: dict[str, Any]) -> list[list[Any]]:
@@ -196,7 +198,10 @@ def _times(far: Far, case: dict[str, Any]) -> list[float]:
     parser = _reasoning(far, case)
     texts: Sequence[str] = case["texts"]
     unit: Sequence[int] = case["ids"]
-    before, before_ids = "", []
+    engine = bool(getattr(parser, "engine_based_streaming", False))
+    before, before_ids = case["head"]
+    if before:
+        parser.extract_reasoning_streaming("", before, before, [], list(before_ids), list(before_ids))
     found: list[float] = []
     ends = time.monotonic() + case["most"]
     for number in range(case["tokens"]):
@@ -204,7 +209,8 @@ def _times(far: Far, case: dict[str, Any]) -> list[float]:
         now, now_ids = before + text, before_ids + ids
         begun = time.perf_counter()
         parser.extract_reasoning_streaming(before, now, text, before_ids, now_ids, ids)
-        parser.is_reasoning_end_streaming(now_ids, ids)
+        if not engine:  # an engine says itself that it has seen the end
+            parser.is_reasoning_end_streaming(now_ids, ids)
         found.append(time.perf_counter() - begun)
         before, before_ids = now, now_ids
         if number > 2 * _WINDOW and time.monotonic() > ends:
