@@ -15,6 +15,7 @@ import typer
 from ..checks.finding import Coverage, Finding
 from ..checks.report import Report, make_report, ordered
 from ..errors import InputError, ReasonctlError
+from ..parsers.target import Target
 from ..settings.find import refusal
 from ..settings.settings import TABLES, Table
 from .engines import CalledEngines
@@ -172,7 +173,7 @@ def _report(options: CheckOptions, done: Sequence[_Done], *, whole: bool) -> Rep
     engine = next((report.engine for report in reports if report.engine.get("kind") == "vllm"), None)
     made = make_report(
         "gate",
-        target=", ".join(dict.fromkeys(report.target for report in reports)) or str(options.engines.target(None, None)),
+        target=str(options.target or options.engines.fallback or (reports[0].target if reports else Target())),
         engine=engine or (reports[0].engine if reports else options.engines.described),
         facts={"config": _shown(options), "runs": [_run_json(one) for one in done]},
         findings=findings,

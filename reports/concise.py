@@ -16,8 +16,9 @@ def render(report: Report) -> str:
 
 
 def line(report: Report, finding: Finding, place: Location) -> str:
-    """One finding on one line."""
-    where = " › ".join(part for part in (visible(report.target), about(finding)) if part)
+    """One finding on one line. The runs of a gate are each judged as another server: there the target is left out."""
+    target = report.target if report.command != "gate" else ""
+    where = " › ".join(part for part in (visible(target), about(finding)) if part)
     start = f"{visible(place.path)}:{place.line}:{place.column}"
     text = visible("; ".join(part for part in (finding.message, finding.hint) if part))
     return f"{start}: {finding.severity} {finding.rule} {finding.slug} [{where}]: {text}"

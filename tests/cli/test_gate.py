@@ -185,7 +185,7 @@ budget = "budgets.json"
         ("[[replay]]\ntraces = 'none/*.jsonl'", "none/*.jsonl: no file matches"),
         ("[[validate-config]]\nmodel = 'm'", "[[validate-config]] without budget"),
         ("[[validate-config]]\nbudget = 1\nmax-tokens = 'many'", "max-tokens is not a whole number"),
-        ("[[validate-config]]\nbudget = [1, 2]", "budget is a list"),
+        ("[[audit]]\nmodel = 'm'\nbudget = [1, 2]", "budget is a list"),
         ("[[audit]]\nmodel = 'm'\ntarget = 'sglang'", "'sglang' names no server"),
         ("[[audit]]\nmodel = 'm'\nexpect = {states = {plain = 'open'}}", "'plain' is no JSON object"),
         ("[[audit]]\nmodel = 'm'\nexpect = {states = {'{}' = 'opened'}}", "'opened' is no prompt state"),
