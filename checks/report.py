@@ -10,6 +10,8 @@ from ..errors import ReasonctlError
 from .finding import CONFIDENCES, SEVERITIES, Confidence, Coverage, Finding, Severity
 from .rule import rules_digest
 
+DRAWN = "strips"
+"""The key of facts that only a drawing needs: it is large, and no part of `reasonctl.report/1`."""
 Verdict = Literal["pass", "fail", "incomplete"]
 
 
@@ -125,11 +127,19 @@ class Report:
             "target": self.target,
             "engine": dict(self.engine),
             "verdict": self.verdict,
-            "facts": dict(self.facts),
+            "facts": _undrawn(self.facts),
             "findings": [finding.as_json() for finding in self.findings],
             "coverage": [row.as_json() for row in self.coverage],
             "summary": self.summary,
         }
+
+
+def _undrawn(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts without drawings, a gate's runs likewise."""
+    kept = {key: value for key, value in facts.items() if key != DRAWN}
+    if isinstance(kept.get("runs"), list):
+        kept["runs"] = [{**run, "facts": _undrawn(run["facts"])} if "facts" in run else run for run in kept["runs"]]
+    return kept
 
 
 def make_report(

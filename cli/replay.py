@@ -77,6 +77,7 @@ def replay(
     from ..traces.pool import replay_all
     from ..traces.replay import Engines
     from .replay_gather import Gathered
+    from .replay_kept import Needs
 
     _one_stdin(traces, serve, request)
     server = _server(serve)
@@ -87,7 +88,7 @@ def replay(
         model = mapped(server, options.settings.models)
     setting = _setting(server, model, chat_template, chat_template_kwargs, request)
     plan = _plan(parser or [], server, target, running, chunking, explain=_explains(setting))
-    plan = replace(plan, vllm=options.engines.specs, plugin=plugin)
+    plan = replace(plan, vllm=options.engines.specs, plugin=plugin, strips=Needs.of(options).strips)
     said = _model_said(server, model, setting)
     gathered = Gathered(plan, setting, server, options=options, model_said=said, running=running)
     if jobs > 1:

@@ -12,12 +12,15 @@ from typing import Any
 
 from ..checks.finding import Confidence, Finding, Severity
 from ..checks.replayed import shorten, split_json
+from ..checks.report import DRAWN
 from ..traces.replay import TraceFacts, recorded_json, result_json
 from ..traces.upgrade import upgrade_json
 from .options import CheckOptions
 
 _WORST = 5
 """Traces of a text report that shows the worst few."""
+_DRAWN = 200
+"""Traces of a report that draws them: more than anyone looks through, few enough for a browser."""
 _WEIGHT = {"error": 1_000_000, "warning": 1_000, "info": 0}
 _LISTABLE = 200
 """Findings that are about no trace and are kept where not all are."""
@@ -28,13 +31,14 @@ class Needs:
     """What the formats that were asked for need.
 
     `results`: every trace's splits. `names`: every trace and parser. `findings`: every finding. `evidence`: with what
-    shows it.
+    shows it. `strips`: the worst traces token by token.
     """
 
     results: bool
     names: bool
     findings: bool
     evidence: bool
+    strips: bool = False
 
     @classmethod
     def of(cls, options: CheckOptions) -> Needs:
@@ -45,7 +49,13 @@ class Needs:
             names="junit" in formats,
             findings=everything or options.every_finding or bool(formats - {"text"}),
             evidence=everything or "sarif" in formats,
+            strips="html" in formats,
         )
+
+    @property
+    def worst(self) -> int:
+        """How many traces are kept where not all are."""
+        return _DRAWN if self.strips else _WORST
 
 
 @dataclass(slots=True)
@@ -62,6 +72,7 @@ class _Trace:
     deltas: int
     wrong: bool
     upgrade: list[dict[str, Any]]
+    drawn: dict[str, Any] | None
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -88,11 +99,13 @@ class Kept:
         rank = (not (weight or wrong), self._kinds[kind], -weight, self._number)
         if self._needs.names and not self._needs.results:
             self._names += [{"trace": facts.id, "parser": result.parser} for result in facts.results]
-        if not self._needs.results and len(self._traces) >= _WORST and rank > self._traces[-1].rank:
+        if not self._needs.results and len(self._traces) >= self._needs.worst and rank > self._traces[-1].rank:
             self._leave(found, wrong)
             return
-        bisect.insort(self._traces, _share(facts, found, rank, wrong), key=lambda trace: trace.rank)
-        if not self._needs.results and len(self._traces) > _WORST:
+        bisect.insort(
+            self._traces, _share(facts, found, rank, wrong, drawn=self._needs.strips), key=lambda trace: trace.rank
+        )
+        if not self._needs.results and len(self._traces) > self._needs.worst:
             last = self._traces.pop()
             self._leave(last.findings, last.wrong)
 
@@ -122,6 +135,7 @@ class Kept:
             "streams": {trace.id: trace.deltas for trace in traces if trace.deltas},
             "wrong_beside": self._wrong_left,
             "upgrade": [row for trace in traces for row in trace.upgrade],
+            **({DRAWN: [trace.drawn for trace in traces if trace.drawn is not None]} if self._needs.strips else {}),
         }
 
     def _leave(self, found: Sequence[Finding], wrong: bool) -> None:
@@ -132,7 +146,9 @@ class Kept:
             self.unlisted.update((finding.severity, finding.confidence) for finding in found)
 
 
-def _share(facts: TraceFacts, found: Sequence[Finding], rank: tuple[bool, int, int, int], wrong: bool) -> _Trace:
+def _share(
+    facts: TraceFacts, found: Sequence[Finding], rank: tuple[bool, int, int, int], wrong: bool, *, drawn: bool
+) -> _Trace:
     comparison = facts.comparison.as_json() if facts.comparison is not None else None
     if comparison is not None and facts.comparison is not None and facts.comparison.right is not None:
         comparison["expected"] = {key: shorten(text) for key, text in split_json(facts.comparison.right).items()}
@@ -147,8 +163,24 @@ def _share(facts: TraceFacts, found: Sequence[Finding], rank: tuple[bool, int, i
         facts.deltas,
         wrong,
         [row for other in facts.others for row in upgrade_json(facts.id, facts.version, facts.results, other)],
+        _drawn(facts) if drawn else None,
         list(found),
     )
+
+
+def _drawn(facts: TraceFacts) -> dict[str, Any]:
+    """A trace as a report draws it, its splits beside its tokens."""
+    return {
+        "trace": facts.id,
+        "path": facts.path,
+        "line": facts.line,
+        "best": list(facts.best),
+        "why": facts.why,
+        "finish_reason": facts.finish_reason,
+        "results": [result_json(facts, result) for result in facts.results],
+        "compared": {result.parser: result.status for result in facts.compared},
+        "strip": facts.strip.as_json() if facts.strip is not None else None,
+    }
 
 
 class Ids:

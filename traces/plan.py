@@ -32,6 +32,7 @@ class Plan:
         budgeted: the server has a default thinking budget.
         vllm: real ones that run the parsers in place of the built-in models; those behind the first are compared.
         plugin: a user's own parsers, for these.
+        strips: each trace is drawn token by token.
     """
 
     parsers: tuple[str, ...] = ()
@@ -44,6 +45,7 @@ class Plan:
     budgeted: bool = False
     vllm: tuple[EngineSpec, ...] = ()
     plugin: Plugin | None = None
+    strips: bool = False
 
 
 class Engines:

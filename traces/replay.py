@@ -14,6 +14,7 @@ from .explain import explain
 from .plan import DEFAULT_CHUNKINGS, RECORDED, Engines, Plan, open_engines
 from .request import last_text
 from .splits import mode_json
+from .strip import Strip, strip_of
 from .thinking import Thought, read_thought, thinks_again
 from .trace import Recorded, Trace
 from .upgrade import Other, others
@@ -47,8 +48,8 @@ class TraceFacts:
     `template_at` the template's file and the line that leaves that state, `thoughtless` that it knows nothing of
     thinking. `what_ifs` are, by parser, the changes that were tried on a failing one; `comparison` sets it beside
     parsers that do better. `thought` is counted where a rule may need it: a budget, a run cut by its length, a block
-    that opens again. `others` are what
-    further vLLMs make of the trace, `version` the one that made `results`. `broken`: why the recording is not whole.
+    that opens again. `others` are what further vLLMs make of the trace, `version` the one that made `results`.
+    `broken`: why the recording is not whole. `strip` is the drawing, where the plan asks for it.
     """
 
     id: str
@@ -84,6 +85,7 @@ class TraceFacts:
     streamed: bool = False
     api: str = "chat"
     broken: str | None = None
+    strip: Strip | None = None
 
     @property
     def finish_reason(self) -> str | None:
@@ -164,6 +166,7 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | 
         others=others(work, engines, asked),
         deltas=len(trace.deltas),
         broken=trace.broken,
+        strip=strip_of(prepared, everything, explained.parsers, state and state[0].state) if plan.strips else None,
         streamed=trace.streamed,
         api=trace.api,
     )

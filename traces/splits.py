@@ -20,7 +20,8 @@ NO_PARSER = "none"
 CHECKS = ("stream_equals_full", "chunk_invariant", "no_marker_leak", "text_conserved", "answered")
 HARMONY = ("<|channel|>", "<|message|>")
 """What an output in harmony channels always holds."""
-_CALLS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|tool_calls_section_begin|>", "<|tool_call>")
+CALLS = ("<tool_call>", "<function=", "[TOOLCALLS]", "<|tool_calls_section_begin|>", "<|tool_call>")
+"""What opens a tool call, whichever family it is of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def conserved(mode: ModeResult, raw: str, row: ParserRow | None) -> bool:
 
 def has_tool_call(text: str, row: ParserRow | None) -> bool:
     """An opening of a tool call stands in the text: of this parser's dialect, or of a common one."""
-    return any(marker in text for marker in (*(row.tool_markers if row else ()), *_CALLS))
+    return any(marker in text for marker in (*(row.tool_markers if row else ()), *CALLS))
 
 
 def call_in_reasoning(mode: ModeResult, row: ParserRow | None, finish_reason: str | None) -> bool:
@@ -182,7 +183,7 @@ def matches(recorded: Recorded | None, mode: ModeResult, row: ParserRow | None, 
         return None
     content = mode.content or ""
     if recorded.tool_calls:
-        places = [content.find(mark) for mark in (*(row.tool_markers if row else ()), *_CALLS) if mark in content]
+        places = [content.find(mark) for mark in (*(row.tool_markers if row else ()), *CALLS) if mark in content]
         content = content[: min(places)] if places else content
     pairs = (((recorded.reasoning or ""), (mode.reasoning or "")), ((recorded.content or ""), content))
     if stripped or recorded.tool_calls:

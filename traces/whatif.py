@@ -15,7 +15,7 @@ from ..prompts.state import State, prompt_state
 from .context import Context, Prepared
 from .request import last_text, messages_of
 from .retold import disarmed, holds, thoughtless, unmarked
-from .splits import NO_PARSER, sound
+from .splits import CALLS, NO_PARSER, sound
 from .work import Result, Work
 
 Kind = Literal[
@@ -241,7 +241,7 @@ class _Changes:
             yield self._fed("start-marker", [*self._pieces(start), *found])
         if end is None:
             return
-        places = [raw.find(mark) for mark in (*self._row.tool_markers, *_CALLS) if mark in raw]
+        places = [raw.find(mark) for mark in (*self._row.tool_markers, *CALLS) if mark in raw]
         if self._result.call_swallowed and places:
             before, after = _cut(found, min(places))
             yield self._fed("end-before-call", [*before, *self._pieces(end), *after])
@@ -301,9 +301,6 @@ class _Changes:
             sound=ran and sound(result.real_modes, result.raw, ROWS.get(result.parser), finish),
             right=ran and sound(asked, result.raw, ROWS.get(result.parser), finish),
         )
-
-
-_CALLS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|tool_calls_section_begin|>", "<|tool_call>")
 
 
 def _cut(found: Sequence[Piece], at: int) -> tuple[list[Piece], list[Piece]]:
