@@ -35,9 +35,9 @@ LARGEST = 2**63 - 1
 @checking
 def validate_config(
     config: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="CONFIG",
+            metavar="CONFIG...",
             help="File with a budget (number, map), generation config, request body or serve command; - is stdin.",
             show_default=False,
         ),
@@ -83,9 +83,16 @@ def validate_config(
     from ..budgets.config import read_configs, read_requests
 
     efforts = _efforts(effort)
-    if config == requests == "-":
+    if "-" in config and requests == "-":
         raise InputError("CONFIG and --requests cannot both read standard input", mend="give one of them a file")
-    configs, others = read_configs(config)
+    if config.count("-") > 1:
+        raise InputError("standard input can be read once", source="CONFIG", mend="give one - and files")
+    configs: list[Config] = []
+    others: list[OtherServer] = []
+    for each in config:
+        read, foreign = read_configs(each)
+        configs += read
+        others += foreign
     further, documents = read_requests(requests) if requests is not None else ([], [])
     asked = _Asked(model, chat_template, max_tokens or (), efforts, further, documents, dialect, answer_reserve)
     judged = [_judged(read, asked, options) for read in configs]
@@ -151,7 +158,7 @@ def _judged(read: Config, asked: _Asked, options: CheckOptions) -> tuple[BudgetF
 def _report(
     judged: Sequence[tuple[BudgetFacts, list[Coverage]]], others: Sequence[OtherServer], options: CheckOptions
 ) -> Report:
-    """One report over all servers of the file; of one configuration, its facts are the report's."""
+    """One report over all files and the servers in them; of one configuration, its facts are the report's."""
     from ..checks.bud import check_budget
 
     several = len(judged) + len(others) > 1
@@ -159,9 +166,10 @@ def _report(
     coverage: list[Coverage] = []
     servers: list[dict[str, Any]] = []
     for facts, rows in judged:
-        name = facts.command.name if several and facts.command is not None else None
+        name = (facts.command.name if facts.command is not None else facts.location.path) if several else None
         for found in check_budget(facts):
-            findings.append(found if name is None else replace(found, subject={"server": name, **found.subject}))
+            named = name is not None and facts.command is not None
+            findings.append(replace(found, subject={"server": name, **found.subject}) if named else found)
         for row in rows:
             reason = f"{name}: {row.reason}" if name is not None and row.reason else row.reason or name
             coverage.append(replace(row, reason=reason))

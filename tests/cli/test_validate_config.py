@@ -479,3 +479,25 @@ def test_a_model_brings_its_prompts(tmp_path: Path) -> None:
     code, report = run(serve, "--requests", body, "--model", "fixture:qwen3")
     assert (code, rules(report)) == (1, ["BUD313"])
     assert report["findings"][0]["severity"] == "error"
+
+
+def test_several_files_are_one_report(tmp_path: Path) -> None:
+    good = write(tmp_path, "good.json", {"low": 1024, "medium": 4096})
+    bad = write(tmp_path, "bad.json", {"low": 1024})
+    code, made = run(good, bad, "--max-tokens", "12000")
+    assert code == 1
+    assert [(one["rule"], one["location"]["path"]) for one in made["findings"]] == [("BUD303", bad)]
+    assert [(one["name"], one["budgets"]) for one in made["facts"]["servers"]] == [
+        (good, {"low": 1024, "medium": 4096}),
+        (bad, {"low": 1024}),
+    ]
+    budgets = [row for row in made["coverage"] if row["surface"] == "budget"]
+    assert [(row["status"], row["reason"]) for row in budgets] == [("examined", good), ("examined", bad)]
+    assert run(bad)[1]["findings"] == made["findings"]
+    said = RUNNER.invoke(app, ["validate-config", good, bad]).stdout.splitlines()
+    assert [line for line in said if "judged as" in line] == [f"{name}  judged as slimserve" for name in (good, bad)]
+
+
+def test_standard_input_is_read_once() -> None:
+    with pytest.raises(InputError, match="CONFIG: standard input can be read once"):
+        run("-", "-")
