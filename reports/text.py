@@ -11,9 +11,10 @@ from rich.text import Text
 from ..checks.finding import Finding
 from ..checks.report import Report
 from . import text_audit, text_budget, text_gate, text_replay, text_verify
+from .evidence import cell_name, is_split, telling
 from .page import STYLE, Page, split_text, styled
 from .paste import Advice
-from .wording import SEVERITY_WORD, about, compact, place, quoted, shortened, variant_name, verdict_line, visible
+from .wording import SEVERITY_WORD, about, compact, place, quoted, shortened, verdict_line, visible
 
 _FACTS: Mapping[str, Callable[[Page, Report], Collection[int] | None]] = {
     "audit": text_audit.show,
@@ -24,10 +25,6 @@ _FACTS: Mapping[str, Callable[[Page, Report], Collection[int] | None]] = {
 }
 _ALIKE = 4
 """Findings of one rule that are shown in full; the rest are counted (`--verbose` shows all)."""
-_SPLITS = ("client", "full", "streamed", "stream", "expected", "got")
-_ORDER = ("request", "conversation", "cells", "prompt", "prompt_tail", "output", *_SPLITS, "because", "chain", "also")
-_HIDDEN = ("variant", "probe", "mode", "chunking", "symptom", "every_step_run", "mends")
-"""Evidence that the text report tells in other words, or leaves to JSON."""
 
 
 def render(
@@ -91,51 +88,31 @@ def _finding(page: Page, finding: Finding) -> None:
 def _evidence(page: Page, evidence: Mapping[str, Any]) -> list[tuple[str, str | Text]]:
     """Rows for what shows the defect: known keys first and in words, the others as they come."""
     rows: list[tuple[str, str | Text]] = []
-    nested = evidence.get("shown")
-    if isinstance(nested, Mapping):
-        rows += [("request", _request(nested))] if "variant" in nested else []
-        rows += _evidence(page, nested)
-    for key in sorted(evidence, key=lambda key: _ORDER.index(key) if key in _ORDER else len(_ORDER)):
-        value = evidence[key]
-        if key == "shown" or (key in _HIDDEN and not page.verbose) or _says_nothing(key, value):
-            continue
-        rows.append(_row(page, key, value))
+    for key, value in telling(evidence, everything=page.verbose):
         if key == "chain":
-            rows.pop()
             rows += [(str(number), _step(page, step)) for number, step in enumerate(value, 1)]
+        else:
+            rows.append(_row(page, key, value))
     return rows
-
-
-def _says_nothing(key: str, value: Any) -> bool:
-    if key == "cells":
-        return len(value) < 2
-    return (
-        value in (None, []) or (value == {} and key != "request") or (key == "conversation" and value == "single_turn")
-    )
 
 
 def _row(page: Page, key: str, value: Any) -> tuple[str, str | Text]:
     label = key.replace("_", " ")
-    if isinstance(value, Mapping) and value.keys() & {"reasoning", "content", "error"}:
+    if is_split(value):
         return label, split_text(value, page.limit)
     if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return label, shortened(", ".join(map(visible, value)), page.limit)
     if key == "request" and value == {}:
         return label, "a plain one"
     if key == "cells":
-        named = [_request(cell) for cell in value]
+        named = [cell_name(cell) for cell in value]
         few = named if page.verbose else named[:3]
         return "seen with", "; ".join(few) + (f"; {len(named) - len(few)} more" if len(named) > len(few) else "")
     if key in ("prompt", "prompt_tail", "output") and isinstance(value, str):
         return label.removesuffix(" tail"), quoted(value, page.limit)
     if isinstance(value, Mapping) and {"output", "got"} <= value.keys():
-        return label, f"{_request(value)}: {quoted(value['output'], page.limit)}"
+        return label, f"{cell_name(value)}: {quoted(value['output'], page.limit)}"
     return label, shortened(compact(value), page.limit)
-
-
-def _request(cell: Mapping[str, Any]) -> str:
-    words = [variant_name(cell.get("variant") or {}), str(cell.get("conversation") or "")]
-    return ", ".join(word for word in words if word)
 
 
 def _step(page: Page, step: Any) -> str:
