@@ -27,6 +27,8 @@ def facts_json(facts: AuditFacts) -> dict[str, Any]:
         "parser": _parser(facts),
         "serve_flags": serve_flags(facts),
     }
+    if facts.live is not None:
+        found["live"] = facts.live.as_json()
     if facts.budget is not None:
         found["budget"] = facts.budget.as_json()
     return found if facts.requests is None else {**found, "requests": _sent(facts.requests)}
@@ -92,7 +94,9 @@ def _notes(facts: AuditFacts) -> list[str]:
     otherwise = not_as_ours(facts.survey) if facts.survey is not None else None
     if otherwise is not None:
         notes.append(otherwise)
-    if facts.survey is not None and facts.survey.model.coded is not None:
+    if facts.survey is not None and facts.survey.model.kind == "served":
+        notes.append(f"{facts.survey.made_by} makes the prompts; its template is not to be seen")
+    elif facts.survey is not None and facts.survey.model.coded is not None:
         notes.append(f"{facts.survey.model.coded.by} builds the prompts: no template has a say")
     if facts.survey is not None and facts.survey.states and not facts.thinks:
         notes.append("the template knows nothing of thinking: this model needs no reasoning parser")

@@ -6,6 +6,7 @@ from ..prompts.model import Model
 from .bud_audit import budget_coverage
 from .facts import AuditFacts
 from .finding import Coverage
+from .live import live_coverage
 from .vllm_prompts import not_as_ours
 
 LOADED_BY_TRANSFORMERS = ("folder", "hub")
@@ -18,10 +19,12 @@ def coverage(facts: AuditFacts) -> list[Coverage]:
     rows = [_template_row(facts, model), _prompt_row(facts), _tokenizer_row(facts, model), _parser_row(facts)]
     no_server = Coverage("server", "absent", "no --serve")
     server = Coverage("server", "examined", None) if facts.server is not None else no_server
-    return [*rows, server, budget_coverage(facts)]
+    return [*rows, server, *live_coverage(facts), budget_coverage(facts)]
 
 
 def _template_row(facts: AuditFacts, model: Model | None) -> Coverage:
+    if model is not None and model.kind == "served":
+        return Coverage("template", "absent", "the server does not show its template: its prompts were looked at")
     if model is not None and model.coded is not None:
         return Coverage("template", "absent", f"no template has a say: {model.coded.by} builds the prompts")
     if model is None or model.template is None:
@@ -34,7 +37,8 @@ def _template_row(facts: AuditFacts, model: Model | None) -> Coverage:
 
 def _prompt_row(facts: AuditFacts) -> Coverage:
     if facts.survey is None:
-        return Coverage("prompt", "skipped", "without the model there is no prompt")
+        why = facts.prompt_problem if facts.live is not None else None
+        return Coverage("prompt", "skipped", why or "without the model there is no prompt")
     if facts.prompt_problem is not None:
         return Coverage("prompt", "skipped", facts.prompt_problem)
     otherwise = not_as_ours(facts.survey)

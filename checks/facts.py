@@ -17,6 +17,7 @@ from .trial import Candidate
 
 if TYPE_CHECKING:
     from ..budgets.facts import BudgetFacts
+    from .live import LiveFacts
 
 Mode = Literal["configured", "auto", "none"]
 _OWN_VOCABULARY = ("hunyuan_a13b", "olmo3")
@@ -144,6 +145,7 @@ class AuditFacts:
             ran them.
         plugin_problem: why a plugin's parsers are not among them.
         budget: the thinking budget that is judged here; None where nobody sets one.
+        live: what was seen of a running server; None where none was asked.
     """
 
     source: str
@@ -172,6 +174,7 @@ class AuditFacts:
     registered: tuple[str, ...] = ()
     plugin_problem: str | None = None
     budget: BudgetFacts | None = None
+    live: LiveFacts | None = None
     template_at: Location | None = None
     """The line of the template that writes the last marker of a plain prompt, or its first line."""
 
@@ -208,7 +211,8 @@ class AuditFacts:
 
     @property
     def fit_confidence(self) -> Confidence:
-        return "high" if self.real_tokenizer and not self.lone and self.exact else "medium"
+        inferred = self.live is not None and self.live.inferred
+        return "high" if self.real_tokenizer and not self.lone and self.exact and not inferred else "medium"
 
     @property
     def exact(self) -> bool:

@@ -44,8 +44,10 @@ class ParserMissing(Rule):
             else "no parser passes every probe: see FIT122"
         )
         plain = facts.plain()
+        inferred = facts.live is not None and facts.live.inferred
+        said = "its server's answers are not split" if inferred else "no --reasoning-parser is given"
         yield cls.finding(
-            "the model thinks and no --reasoning-parser is given: thought, markers and answer all land in content",
+            f"the model thinks and {said}: thought, markers and answer all land in content",
             hint=fix,
             confidence=facts.template_confidence,
             subject=facts.subject(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from ..errors import InputError
 from .audit_jobs import Job, Jobs, find_jobs, model_of, parse_model_map, served_model, with_served_files
+from .endpoint import live_server, named_vllm, target_of
 from .engines import plugin_of
 from .given import KWARGS, kwargs_in, not_empty, taken
 from .options import CheckOptions, checking
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from ..checks.facts import AuditFacts, OldFieldRead, SentRequest, ServerFacts
     from ..checks.finding import Coverage, Location
     from ..checks.report import Report
+    from ..engine.live import LiveServer
     from ..prompts.model import Model
     from ..serve.command import OtherServer, ServeCommand
 else:
@@ -75,6 +78,19 @@ def audit(
         list[str] | None,
         typer.Option(metavar="FILE", help="A client's source, or a folder: does it read the field it gets?"),
     ] = None,
+    endpoint: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A vLLM that runs already: its prompts and a few answers are checked."),
+    ] = None,
+    served_model_name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="With --endpoint. Default: the one model it serves.")
+    ] = None,
+    api_key_env: Annotated[
+        str | None, typer.Option(metavar="VAR", help="With --endpoint: the variable that holds the API key.")
+    ] = None,
+    max_requests: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="With --endpoint: the most answers to ask for. Default: 8.")
+    ] = None,
     print_: Annotated[
         str | None,
         typer.Option("--print", metavar="flags", help="Print only the serve flags; exit 1 if no parser passes."),
@@ -85,6 +101,7 @@ def audit(
     """Render the template in every way a request can, put probes to the parser, and say what a client would get."""
     not_empty(model=model, parser=parser, serve=serve, chat_template_kwargs=chat_template_kwargs, print=print_)
     not_empty(chat_template=chat_template, requests=requests, budget=budget)
+    not_empty(endpoint=endpoint, served_model_name=served_model_name)
     for path in paths or []:
         not_empty(PATH=path)
     template_file = Path(chat_template) if chat_template is not None else None
@@ -100,8 +117,17 @@ def audit(
         clients=_clients(client or []),
     )
     given_map = parse_model_map(model_map) if model_map else None
-    found = find_jobs(paths or [], model, serve, given_map, options.settings.models)
-    audited = [_audited(job, given, options) for job in found.jobs]
+    jobs = partial(find_jobs, paths or [], model, serve, given_map, options.settings.models)
+    with live_server(
+        endpoint,
+        served_model_name=served_model_name,
+        api_key_env=api_key_env,
+        max_requests=max_requests,
+        shown=not options.quiet,
+    ) as live:
+        found = jobs() if live is None or paths or model or serve else Jobs((Job(None, None, False),))
+        _one_for(live, found, options)
+        audited = [_audited(job, given, options, live) for job in found.jobs]
     if print_ is not None:
         raise typer.Exit(_print_flags(audited))
     return _report(audited, found, options)
@@ -153,45 +179,62 @@ def _clients(paths: Sequence[str]) -> tuple[OldFieldRead, ...] | None:
     return read_clients(paths)
 
 
-def _audited(job: Job, given: Given, options: CheckOptions) -> AuditFacts:
+def _one_for(live: LiveServer | None, found: Jobs, options: CheckOptions) -> None:
+    """Refuse what cannot go with a running server: several things to audit, or parsers that need a model's files."""
+    if live is None:
+        return
+    if len(found.jobs) != 1:
+        names = ", ".join(job.command.name if job.command else str(job.source) for job in found.jobs) or "none"
+        raise InputError(f"one server runs there, and these are to be audited: {names}", source="--endpoint")
+    if named_vllm(options) and found.jobs[0].source is None:
+        raise InputError("its parsers need the model's files", source="--vllm", mend="give --model, or leave it out")
+
+
+def _audited(job: Job, given: Given, options: CheckOptions, live: LiveServer | None) -> AuditFacts:
     from ..checks.audit import audit as gather
     from ..checks.sent import variant_of
     from ..prompts.model import load_model
 
     command = job.command
-    target = options.engines.target(options.target, command)
+    target = options.engines.target(options.target or (target_of(live.server) if live is not None else None), command)
     named = job.source if job.source is not None else model_of(command) if command is not None else None
-    if command is None or job.given:
-        model: Model | None = load_model(named or "", chat_template=given.chat_template)
+    served = live is not None and job.source is None
+    if live is not None and served:
+        named, model, problem = live.name, live.model(), live.prompts.problem
+    elif command is None or job.given:
+        model = load_model(named or "", chat_template=given.chat_template)
         problem = None
     else:
         model, problem = served_model(named, given.chat_template)
-    if command is not None and model is not None:
+    if command is not None and model is not None and model.kind != "served":
         model = with_served_files(model, command, own_template=given.chat_template is not None)
     sent = tuple(dict(variant) for variant in map(variant_of, given.requests or ()) if variant)
     return gather(
         model,
         source=named or "(the server's default model)",
-        parser=_parser(given.parser, command, model),
+        parser=_parser(given.parser, command, model, live),
         target=target,
         server=_server(command) if command is not None else None,
         asked=(*given.asked, *(variant for variant in sent if variant not in given.asked)),
         model_problem=problem,
-        engine=options.engines.first(plugin_of(command)) if options.engines.specs else None,
+        engine=options.engines.first(plugin_of(command)) if options.engines.specs and not served else None,
         requests=given.requests,
         clients=given.clients,
         budget=given.budget,
+        live=live,
     )
 
 
-def _parser(given: str | None, command: ServeCommand | None, model: Model | None) -> str | None:
+def _parser(
+    given: str | None, command: ServeCommand | None, model: Model | None, live: LiveServer | None
+) -> str | None:
     """The parser to judge, None for none, `auto` where nothing says one. SlimServe takes one by the architecture."""
     from ..checks.srv_flags import structured_outputs_parser
 
     if given is not None:
         return None if given == "none" else given
     if command is None:
-        return "auto"
+        return (live.server.parser if live is not None else None) or "auto"
     named = command.reasoning_parser or structured_outputs_parser(command)
     if command.product == "slimserve" and model is not None:
         from ..budgets.slimserve import parser_of
@@ -244,6 +287,7 @@ def _report(audited: Sequence[AuditFacts], found: Jobs, options: CheckOptions) -
     from ..checks.finding import Coverage
     from ..checks.internal import UnreadableInput
     from ..checks.report import make_report
+    from ..parsers.target import BUILTIN_ENGINE
 
     targets = list(dict.fromkeys(str(facts.target) for facts in audited))
     parts = [facts_json(facts) for facts in audited]
@@ -271,7 +315,7 @@ def _report(audited: Sequence[AuditFacts], found: Jobs, options: CheckOptions) -
     return make_report(
         "audit",
         target=targets[0] if targets else str(options.engines.target(options.target, None)),
-        engine=options.engines.described,
+        engine=options.engines.described if any(facts.registered for facts in audited) else BUILTIN_ENGINE,
         facts=shown,
         findings=[*(finding for facts in audited for finding in findings(facts)), *unread],
         coverage=rows,

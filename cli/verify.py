@@ -13,6 +13,7 @@ import typer
 
 from ..checks.finding import Coverage
 from ..errors import InputError
+from .endpoint import model_named, named_vllm, needs_endpoint, target_of
 from .given import not_empty
 from .options import CheckOptions, checking
 
@@ -81,9 +82,12 @@ def verify(
     from ..engine.endpoint import Endpoint, key_from
     from ..engine.kinds import identify
     from ..engine.verify import Verifier
+    from ..parsers.target import Target
 
     not_empty(model=model, lab=lab, endpoint=endpoint, parser=parser, served_model_name=served_model_name)
     _one_subject(model, lab, endpoint, options)
+    if endpoint is None:
+        needs_endpoint(served_model_name, api_key_env, max_requests)
     asked = _Asked(
         _one("--runner", runner, ("v1", "v2")), _one("--device", device, ("auto", "cpu", "cuda")), parser, log
     )
@@ -96,8 +100,12 @@ def verify(
             started = stack.enter_context(_started(where, asked, options))
         at = stack.enter_context(Endpoint(started.url if started is not None else endpoint or "", key=key))
         server = identify(at)
-        name = _LAB_NAME if started is not None else served_model_name or _only(server, at.url)
-        target = options.target or _target(server)
+        name = (
+            _LAB_NAME
+            if started is not None
+            else model_named(server, served_model_name, at.url, prefer=_LAB_NAME if lab is not None else None)
+        )
+        target = options.target or target_of(server) or options.engines.fallback or Target()
         rule = _rule(target, asked, started, server)
         subject = _judged(where, name, rule, target, asked, server, at)
         most = max_requests if max_requests is not None else None if started is not None else _MOST
@@ -138,7 +146,7 @@ def _one_subject(model: str | None, lab: str | None, endpoint: str | None, optio
             "there is nothing to verify",
             mend="give --lab FAMILY, --model FOLDER, or --endpoint URL of a running server",
         )
-    if endpoint is not None and options.engines.specs:
+    if endpoint is not None and named_vllm(options):
         raise InputError(
             "a server that runs already needs no interpreter", source="--vllm", mend="leave out --vllm or --endpoint"
         )
@@ -248,25 +256,6 @@ def _parser_of(where: _Where, asked: _Asked) -> str | None:
             "the parser table knows no parser for it", source=where.model.source, mend="name one with --parser"
         )
     return names[0]
-
-
-def _only(server: Server, url: str) -> str:
-    if len(server.models) == 1:
-        return server.models[0]
-    if _LAB_NAME in server.models:
-        return _LAB_NAME
-    what = f"serves {', '.join(server.models)}" if server.models else "does not tell which models it serves"
-    raise InputError(what, source=url, mend="say which one with --served-model-name")
-
-
-def _target(server: Server) -> Target:
-    from ..errors import InputError
-    from ..parsers.target import Target, parse_target
-
-    try:
-        return parse_target(f"vllm=={server.version}") if server.kind == "vllm" and server.version else Target()
-    except InputError:
-        return Target()
 
 
 def _rule(target: Target, asked: _Asked, started: VllmServer | None, server: Server) -> Rule:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from .endpoint import Endpoint
@@ -22,12 +22,14 @@ class Server:
         version: None where it does not tell.
         models: the names it serves; empty where it does not list them.
         parser: the `--reasoning-parser` a vLLM in development mode admits to.
+        roots: where the models of some names come from, as far as it tells: a path of its own, or a hub id.
     """
 
     kind: Kind
     version: str | None = None
     models: tuple[str, ...] = ()
     parser: str | None = None
+    roots: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         name = "OpenAI-compatible server" if self.kind == "other" else self.kind
@@ -55,7 +57,8 @@ def identify(endpoint: Endpoint) -> Server:
         version = _text(properties, "build_info")
         if isinstance(properties, dict) and "default_generation_settings" in properties:
             kind = "llama.cpp"
-    return Server(kind, version, models, parser)
+    roots = {entry["id"]: entry["root"] for entry in entries if isinstance(entry.get("root"), str)}
+    return Server(kind, version, models, parser, {name: root for name, root in roots.items() if name in models})
 
 
 def extras(server: Server, *, stream: bool) -> tuple[Mapping[str, Any], ...]:
@@ -108,15 +111,25 @@ def prompt_of(endpoint: Endpoint, server: Server, model: str, body: Mapping[str,
     if server.kind == "sglang":
         asked |= _only(body, "reasoning_effort", "continue_final_message")
     elif server.kind == "vllm":
-        from ..prompts.kwargs import effective_kwargs
-
-        effort = body.get("reasoning_effort")
-        own = body.get("chat_template_kwargs")
-        kwargs = effective_kwargs(request_kwargs=own, reasoning_effort=effort if isinstance(effort, str) else None)
-        asked |= {"chat_template_kwargs": kwargs} | _only(body, "add_generation_prompt", "continue_final_message")
+        asked = chat_to_tokenize(body)
     else:
         return None, None
     return None, _ids(endpoint.ask("/tokenize", {"model": model, **asked}), "tokens")
+
+
+def chat_to_tokenize(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body, without its model, that has vLLM's `/tokenize` make the prompt of a chat completion.
+
+    It knows no `reasoning_effort`, so what the effort means for the template's kwargs is worked out here; the server's
+    own defaults are put in over there (vLLM 0.33.0, entrypoints/serve/tokenize/serving.py).
+    """
+    from ..prompts.kwargs import effective_kwargs
+
+    effort = body.get("reasoning_effort")
+    own = body.get("chat_template_kwargs")
+    kwargs = effective_kwargs(request_kwargs=own, reasoning_effort=effort if isinstance(effort, str) else None)
+    asked = _only(body, "messages", "tools", "add_generation_prompt", "continue_final_message", "add_special_tokens")
+    return {**asked, "chat_template_kwargs": kwargs}
 
 
 def text_of(endpoint: Endpoint, server: Server, model: str, ids: Sequence[int]) -> str | None:

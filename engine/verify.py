@@ -11,13 +11,10 @@ from typing import Any, Literal
 from ..budgets.counting import Markers, Rule, counter, rfind
 from ..parsers import ROWS, Target, Vocabulary
 from ..parsers.run import Output, run_parser
-from ..traces.chunks import ChunkAssembler
-from ..traces.response import Origin
-from ..traces.sse import DONE, sse_values
-from ..traces.trace import BrokenLine, Trace
+from ..traces.trace import Trace
 from .cases import Case
+from .chat import answer_to
 from .endpoint import CHAT, BrokenOffError, Endpoint, EndpointError, RefusedError, ServerFailedError
-from .kinds import with_ids
 from .speech import Blocks, Speaker, blocks, cutoff
 
 _PATHS = {"chat": CHAT, "completions": "/completions", "messages": "/messages"}
@@ -213,18 +210,7 @@ class Verifier:
         try:
             if case.api == "messages":
                 return _message_trace(self._endpoint.post(path, body), self._endpoint.url)
-            assembler = ChunkAssembler(Origin(self._endpoint.url, "chunks"))
-            traces: list[Trace] = []
-            if not case.stream:
-                traces += assembler.response(1, with_ids(_choices(self._endpoint.post(path, body))))
-            else:
-                for item in sse_values(enumerate(self._endpoint.lines(path, body), 1), self._endpoint.url):
-                    if isinstance(item, BrokenLine):
-                        raise BrokenOffError(f"{self._endpoint.url}: the stream holds what is no JSON")
-                    if item[1] is not DONE:
-                        traces += assembler.chunk(1, with_ids(_choices(item[1])))
-                traces += assembler.end()
-            return traces[0] if traces else "the answer holds no choice"
+            return answer_to(self._endpoint, path, body) or "the answer holds no choice"
         except RefusedError as error:
             return error
         except EndpointError as error:
@@ -406,14 +392,6 @@ def _kwargs(body: Mapping[str, Any]) -> dict[str, Any]:
     return effective_kwargs(
         request_kwargs=body.get("chat_template_kwargs"), reasoning_effort=effort if isinstance(effort, str) else None
     )
-
-
-def _choices(value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict) or not isinstance(value.get("choices"), list):
-        said = value.get("error", value) if isinstance(value, dict) else value
-        said = said.get("message", said) if isinstance(said, dict) else said
-        raise BrokenOffError(f"the server answered with {said}")
-    return value
 
 
 def _message_trace(value: Mapping[str, Any], url: str) -> Trace:

@@ -196,11 +196,18 @@ class _Bytes(dict[int, bytes]):
             token = self._backend.id_to_token(token_id) or ""
         except (OverflowError, TypeError):
             token = ""
-        spelled = [_BYTE_OF.get(char) for char in token]
-        own = [byte for byte in spelled if byte is not None]
-        # A token that is not spelled in the alphabet, as added ones may be, stands for its own text.
-        found = self[token_id] = bytes(own) if len(own) == len(token) else token.encode()
+        found = self[token_id] = spelled_bytes(token)
         return found
+
+
+def spelled_bytes(token: str) -> bytes:
+    """The bytes that a token of a byte-level vocabulary stands for.
+
+    One that is not spelled in its alphabet, as added tokens may be, stands for its own text.
+    """
+    spelled = [_BYTE_OF.get(char) for char in token]
+    own = [byte for byte in spelled if byte is not None]
+    return bytes(own) if len(own) == len(token) else token.encode()
 
 
 def _byte_level_alphabet() -> dict[str, int]:

@@ -24,6 +24,35 @@ _PER_RESULT = 50
 """Prompts that one result's time is enough for."""
 _LOST = 3
 """After so many prompts in a row that cost their process, none of this model is asked for any more."""
+_READS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
+    "deepseek_v32": {"thinking": (), "enable_thinking": ()},
+    "deepseek_v4": {
+        "thinking": (),
+        "enable_thinking": (),
+        "reasoning_effort": ("low", "high", "max"),
+        "drop_thinking": (),
+    },
+    "deepseek_v41": {
+        "thinking": (),
+        "enable_thinking": (),
+        "reasoning_effort": ("low", "high", "xhigh", "max"),
+        "drop_thinking": (),
+    },
+    "kimi_k3": {
+        "thinking": (),
+        "enable_thinking": (),
+        "reasoning_effort": ("low", "high", "max"),
+        "thinking_effort": ("low", "high", "max"),
+    },
+    "inkling": {"reasoning_effort": ("none", "minimal", "low", "medium", "high", "xhigh", "max")},
+    "mistral": {"reasoning_effort": ("none", "high")},
+    "harmony": {"reasoning_effort": ("low", "medium", "high")},
+}
+"""Kwargs that vLLM's own prompt code reads, and the values it knows, by tokenizer mode.
+
+Source: vLLM 0.33.0, tokenizers/deepseek_v32.py, deepseek_v4.py, deepseek_v41.py, mistral.py, renderers/kimi_k3.py,
+inkling.py.
+"""
 _numbers = itertools.count(1)
 
 
@@ -41,6 +70,30 @@ class PromptServer(Protocol):
 
     def ask(self, op: str, *, seconds: float | None = None, **fields: Any) -> dict[str, Any]:
         """One answer. Raises LostError where a crash or a hang cost it, BridgeError where nobody answers any more."""
+
+
+class PromptMaker(Protocol):
+    """Whoever makes a model's prompts in place of our own renderers: a vLLM behind a bridge, or a server that runs.
+
+    Attributes:
+        by: who that is, for the reader.
+        problem: why it makes none of this model; the first question finds out. None as far as is known.
+        exact_texts: its texts are what was cut into ids; else they were made of the ids, and may lack a blank.
+    """
+
+    by: str
+    problem: str | None
+    exact_texts: bool
+
+    @property
+    def reads(self) -> Mapping[str, tuple[Any, ...]]:
+        """The kwargs its prompts depend on, and values of them, where no template tells."""
+
+    def start(self) -> str | None:
+        """Make it ready; the `problem` that this meets."""
+
+    def answers(self, bodies: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """For each chat-completion body one of: `ids` and `text` (None: only `shown` is known); `error`; `lost`."""
 
 
 class Flags(Protocol):
@@ -88,6 +141,8 @@ class VllmPrompts:
         problem: why it makes none of this model; the first question finds out. None as far as is known.
     """
 
+    exact_texts = True
+
     def __init__(self, engine: PromptServer, model: Model, served: Served = Served()) -> None:
         self.by = f"vLLM {engine.described['vllm_version']}"
         self.problem = _not_asked(model)
@@ -99,6 +154,11 @@ class VllmPrompts:
         self._is_up = False
         self._lost = 0
         self._costly: set[str] = set()
+
+    @property
+    def reads(self) -> Mapping[str, tuple[Any, ...]]:
+        """The kwargs that its prompt code reads; nothing is known of a template that is not here."""
+        return _READS.get(self.mode, {})
 
     def start(self) -> str | None:
         """Have the model's tokenizer built over there; the `problem` that this meets."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from .asked import VllmPrompts
+from .asked import PromptMaker
 from .coded import CodedPrompts
 from .conversations import WEATHER, called_tool, tool_answer
 from .difference import Difference, of_ids, of_texts
@@ -19,35 +19,6 @@ from .render import ErrorKind, Rendered, Renderer, RenderError, RenderRequest
 _BODY = ("messages", "tools", "chat_template_kwargs", "reasoning_effort", "add_generation_prompt", "tool_choice")
 _FURTHER = ("continue_final_message", "documents", "response_format", "chat_template", "add_special_tokens", "thinking")
 """Fields of a request that its prompt may depend on."""
-_READS: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
-    "deepseek_v32": {"thinking": (), "enable_thinking": ()},
-    "deepseek_v4": {
-        "thinking": (),
-        "enable_thinking": (),
-        "reasoning_effort": ("low", "high", "max"),
-        "drop_thinking": (),
-    },
-    "deepseek_v41": {
-        "thinking": (),
-        "enable_thinking": (),
-        "reasoning_effort": ("low", "high", "xhigh", "max"),
-        "drop_thinking": (),
-    },
-    "kimi_k3": {
-        "thinking": (),
-        "enable_thinking": (),
-        "reasoning_effort": ("low", "high", "max"),
-        "thinking_effort": ("low", "high", "max"),
-    },
-    "inkling": {"reasoning_effort": ("none", "minimal", "low", "medium", "high", "xhigh", "max")},
-    "mistral": {"reasoning_effort": ("none", "high")},
-    "harmony": {"reasoning_effort": ("low", "medium", "high")},
-}
-"""Kwargs that vLLM's own prompt code reads, and the values it knows, by tokenizer mode.
-
-Source: vLLM 0.33.0, tokenizers/deepseek_v32.py, deepseek_v4.py, deepseek_v41.py, mistral.py, renderers/kimi_k3.py,
-inkling.py.
-"""
 
 
 class BridgedPrompts:
@@ -63,7 +34,7 @@ class BridgedPrompts:
         by: who makes the prompts.
     """
 
-    def __init__(self, vllm: VllmPrompts, model: Model, own: Renderer | CodedPrompts | None) -> None:
+    def __init__(self, vllm: PromptMaker, model: Model, own: Renderer | CodedPrompts | None) -> None:
         self.vllm = vllm
         self.by = vllm.by
         self.own = own
@@ -80,7 +51,7 @@ class BridgedPrompts:
 
     @property
     def compared(self) -> Mapping[str, tuple[Any, ...]]:
-        return self.own.compared if self.own is not None else _READS.get(self.vllm.mode, {})
+        return self.own.compared if self.own is not None else self.vllm.reads
 
     @property
     def wants_parts(self) -> bool:
@@ -172,13 +143,16 @@ class BridgedPrompts:
             said = [f"error: {error.message}" if error is not None else "a prompt" for error in errors]
             return Difference("refusal", 0, *said)
         found = of_texts(ours.text, theirs.text)
-        if found is not None or theirs.token_ids is None or self._tokenizer is None or self._tokenizer.toy:
+        if theirs.token_ids is None or self._tokenizer is None or self._tokenizer.toy:
+            return found
+        if found is not None and self.vllm.exact_texts:
             return found
         ids = ours.token_ids if ours.token_ids is not None else self._tokenizer.encode(ours.text)
-        return of_ids(ids, theirs.token_ids)
+        by_ids = of_ids(ids, theirs.token_ids)
+        return found if by_ids is not None and found is not None else by_ids
 
 
-def evaluated(model: Model, vllm: VllmPrompts | None) -> Model:
+def evaluated(model: Model, vllm: PromptMaker | None) -> Model:
     """The model with its prompts built by that vLLM, where we have no code that builds them."""
     if vllm is None or model.code_prompt is None:
         return model

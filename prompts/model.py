@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from .bridged import BridgedPrompts
     from .coded import CodedPrompts
     from .cut import CodedTokenizer
+    from .served import ServedTokenizer
     from .tokenizer import Tokenizer
 
-Kind = Literal["folder", "hub", "template", "tokenizer_config", "fixture", "gguf"]
+Kind = Literal["folder", "hub", "template", "tokenizer_config", "fixture", "gguf", "served"]
 
 LONE_TEMPLATE_TOKENS = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "</s>", "unk_token": "<unk>"}
 """What a template without a tokenizer beside it renders with."""
@@ -61,7 +62,8 @@ class Model:
     copy that a `chat_template.jinja` hides). `tokenizer_problem` says why there is no usable tokenizer. Of a model
     whose prompts the server builds by code, so that no template has a say, either `coded` builds them, here or by a
     running vLLM (then `template` is None), or `code_prompt` says whose code it is and why it is not evaluated.
-    `unreadable` lists what the rest was read without. `revision` is the commit that a hub id resolved to.
+    `unreadable` lists what the rest was read without. `revision` is the commit that a hub id resolved to, `known_as`
+    where a running server says that it has the model from.
     """
 
     source: str
@@ -71,7 +73,7 @@ class Model:
     architectures: tuple[str, ...] = ()
     template: Template | None = None
     templates: tuple[Template, ...] = ()
-    tokenizer: Tokenizer | CodedTokenizer | None = None
+    tokenizer: Tokenizer | CodedTokenizer | ServedTokenizer | None = None
     tokenizer_problem: str | None = None
     code_prompt: str | None = None
     coded: CodedPrompts | BridgedPrompts | None = None
@@ -81,6 +83,7 @@ class Model:
     eos_ids: frozenset[int] = frozenset()
     unreadable: tuple[Unreadable, ...] = ()
     revision: str | None = None
+    known_as: str | None = None
 
     @property
     def prompt_text(self) -> str:

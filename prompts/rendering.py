@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .asked import VllmPrompts
+from .asked import PromptMaker
 from .bridged import BridgedPrompts
 from .coded import CodedPrompts
 from .model import Model
@@ -18,7 +18,7 @@ def renderers(
     model: Model,
     *,
     limits: Limits = Limits(),  # noqa: B008  (frozen)
-    vllm: VllmPrompts | None = None,
+    vllm: PromptMaker | None = None,
 ) -> dict[bool, PromptRenderer]:
     """The renderer of a request without tools (False) and of one with them (True); often the same. Close them all.
 

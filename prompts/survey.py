@@ -11,7 +11,7 @@ from typing import Any
 from ..parsers.markers import STATE_MARKERS, MarkerPair
 from ..parsers.target import Target
 from . import history as history_room
-from .asked import VllmPrompts
+from .asked import PromptMaker
 from .conversations import SENTINEL, Conversation, conversations
 from .difference import Difference
 from .history import History
@@ -110,7 +110,7 @@ def survey(
     parser_moves: Callable[[Mapping[str, Any]], Hashable] | None = None,
     user_markers: MarkerPair | None = None,
     limits: Limits = Limits(),  # noqa: B008  (frozen)
-    vllm: VllmPrompts | None = None,
+    vllm: PromptMaker | None = None,
 ) -> Survey:
     """Render every conversation under every variant and read the states.
 
@@ -179,7 +179,7 @@ class _Run:
         default_kwargs: Mapping[str, Any] | None,
         effort_map: Mapping[str, str] | None,
         limits: Limits,
-        vllm: VllmPrompts | None,
+        vllm: PromptMaker | None,
     ) -> None:
         self._model = model
         self._markers = markers
@@ -240,10 +240,15 @@ class _Run:
         """Requests that hand an earlier thought back, each with its renderer."""
         kwargs, own = self._kwargs(variant), variant or None
         made: list[tuple[PromptRenderer, RenderRequest]] = []
-        for request in history_room.requests(self._markers, thought, by_code=self._model.coded is not None):
+        for request in history_room.requests(self._markers, thought, by_code=self._by_code):
             renderer = self._renderers[request.tools is not None]
             made.append((renderer, replace(request, kwargs=renderer.reaching(kwargs, effort=None, own=own))))
         return made
+
+    @property
+    def _by_code(self) -> bool:
+        """Code makes the prompts; what a running server does behind its own doors is not known to be any."""
+        return self._model.coded is not None and self._model.kind != "served"
 
     def close(self) -> None:
         for renderer in self._distinct:

@@ -70,6 +70,7 @@ class FakeServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # else a body waits for the client to acknowledge the head
 
             def _answer(self) -> None:
                 length = int(self.headers.get("Content-Length") or 0)

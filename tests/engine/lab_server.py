@@ -7,6 +7,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,15 +28,31 @@ NOT_AN_INTEGER = "`thinking_token_budget` must be a non-negative integer or -1 f
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
 
+class RefusedByTemplateError(Exception):
+    """The template makes no prompt of a request."""
+
+
 class LabServer:
-    """What answers. `change` edits each request as a server does that has a mind of its own."""
+    """What answers. `change` edits each request as a server does that has a mind of its own.
+
+    `parser` runs in place of the family's, `spells` says whether `/tokenize` tells how tokens are spelled.
+    """
 
     def __init__(
-        self, folder: Path, name: str, *, rule: Rule = "vllm-v1", change: Change | None = None, version: str = "0.32.0"
+        self,
+        folder: Path,
+        name: str,
+        *,
+        rule: Rule = "vllm-v1",
+        change: Change | None = None,
+        version: str = "0.32.0",
+        parser: str | None = None,
+        spells: bool = True,
     ) -> None:
         family = build_lab(folder, name)
         self._speaker = Speaker(family, 40)
-        self._family = family
+        self._family = replace(family, parser=parser) if parser is not None else family
+        self._spells = spells
         self._model = load_model(str(folder))
         self._renderers = renderers(self._model)
         self._lock = threading.Lock()
@@ -51,6 +68,8 @@ class LabServer:
                 "/v1/chat/completions": self._chat,
                 "/v1/completions": self._complete,
                 "/v1/messages": self._message,
+                "/tokenize": self._tokenize,
+                "/detokenize": self._detokenize,
             }
         )
 
@@ -85,6 +104,22 @@ class LabServer:
         chunks[0]["prompt_token_ids"] = prompt
         chunks[-1]["choices"][0]["finish_reason"] = finish  # type: ignore[index]
         asked.events([*chunks, {"id": "c", "choices": [], "usage": usage}])
+
+    def _tokenize(self, asked: Asked) -> None:
+        body, tokenizer = asked.body, self._model.tokenizer
+        assert tokenizer is not None
+        try:
+            ids = self._prompt(body) if "messages" in body else tokenizer.encode(body["prompt"])
+        except RefusedByTemplateError as error:
+            asked.json({"error": {"message": str(error), "type": "BadRequestError", "code": 400}}, 400)
+            return
+        spelled = {one: text for text, one in tokenizer.vocab.items()}
+        strings = [spelled[one] for one in ids] if body.get("return_token_strs") and self._spells else None
+        asked.json({"tokens": ids, "token_strs": strings, "count": len(ids), "max_model_len": 4096})
+
+    def _detokenize(self, asked: Asked) -> None:
+        assert self._model.tokenizer is not None
+        asked.json({"prompt": self._model.tokenizer.decode(asked.body["tokens"])})
 
     def _complete(self, asked: Asked) -> None:
         body = asked.body
@@ -136,7 +171,9 @@ class LabServer:
         )
         with self._lock:  # one process renders for all threads
             rendered = self._renderers[False].render(request)
-        assert rendered.text is not None and self._model.tokenizer is not None
+        if rendered.text is None:
+            raise RefusedByTemplateError(rendered.error)
+        assert self._model.tokenizer is not None
         return self._model.tokenizer.encode(rendered.text)
 
     def _said(self, body: dict[str, Any], prompt: list[int]) -> tuple[list[int], str, Any]:
@@ -184,8 +221,8 @@ def proxy(url: str, *, request: Change = lambda body: body, answer: Change = lam
         else:
             asked.json(answer(json.loads(text)))
 
-    paths = ("/v1/models", "/version", "/tokenize", "/v1/chat/completions", "/v1/completions", "/v1/messages")
-    return FakeServer(dict.fromkeys(paths, forward))
+    chat = ("/v1/chat/completions", "/v1/completions", "/v1/messages")
+    return FakeServer(dict.fromkeys(("/v1/models", "/version", "/tokenize", "/detokenize", *chat), forward))
 
 
 def _values(text: str) -> Iterator[dict[str, Any]]:
@@ -209,6 +246,16 @@ def swallowing(end: int) -> Change:
         return value
 
     return change
+
+
+def editing(value: dict[str, Any]) -> dict[str, Any]:
+    """Answers whose content something has edited, tokens and all else as they were."""
+    for choice in value.get("choices") or ():
+        for key in ("message", "delta"):
+            message = choice.get(key)
+            if isinstance(message, dict) and message.get("content"):
+                message["content"] = message["content"].lstrip().replace("four", "4")
+    return value
 
 
 def renaming(value: dict[str, Any]) -> dict[str, Any]:
