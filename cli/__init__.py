@@ -13,11 +13,16 @@ from .. import __version__
 from ..errors import ReasonctlError
 from . import (
     audit,
+    baseline,
+    check_parser,
     completion,
+    config,
     doctor,
     explain,
     gate,
+    init,
     lab,
+    new_parser,
     parsers,
     record,
     render,
@@ -57,8 +62,13 @@ app.command("render")(render.render)
 app.command("replay")(replay.replay)
 app.command("record")(record.record)
 app.command("verify")(verify.verify)
+app.command("check-parser")(check_parser.check_parser)
+app.command("new-parser")(new_parser.new_parser)
 app.command("validate-config")(validate_config.validate_config)
 app.command("gate")(gate.gate)
+app.command("init")(init.init)
+app.add_typer(config.app, name="config")
+app.add_typer(baseline.app, name="baseline")
 app.add_typer(lab.app, name="lab")
 app.add_typer(vllm.app, name="vllm")
 app.command("parsers")(parsers.parsers)

@@ -41,6 +41,12 @@ class CalledEngines:
 
             self.specs = tuple(map(parse_engine, texts))
 
+    def use(self, text: str) -> None:
+        """Take this one where the call names none. Raises InputError as the constructor does."""
+        from ..parsers.bridge.spec import parse_engine
+
+        self.specs = (parse_engine(text),)
+
     def open(self, plugin: Plugin | None = None) -> tuple[Bridge, ...]:
         """All of them, up and ready, with the plugin loaded. Raises BridgeError where one does not come up."""
         missing = [spec for spec in self.specs if (spec, plugin) not in self._open]

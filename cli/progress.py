@@ -1,4 +1,4 @@
-"""A bar on stderr while long files are read."""
+"""Bars on stderr: while long files are read, and while a parser is put to the test."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+import typer
 
 _LONG = 4 << 20
 """Bytes of input from which on a terminal gets a progress bar."""
@@ -44,3 +46,45 @@ class Progress:
         before = self._before
         self._before += self._sizes[path]
         return lambda count: self._bar.update(self._task, completed=before + count)
+
+
+class Steps:
+    """How far a long piece of work is: a bar on a terminal, else a line where a part of it begins.
+
+    Args:
+        title: what is worked on.
+        shown: whether anything is said.
+    """
+
+    def __init__(self, title: str, *, shown: bool) -> None:
+        self._title = title
+        self._shown = shown
+        self._tty = sys.stderr.isatty()
+        self._bar: Any = None
+        self._tasks: dict[str, Any] = {}
+
+    def __enter__(self) -> Steps:
+        if self._shown and self._tty:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def __call__(self, what: str, done: int, of: int) -> None:
+        """So much of `what` is done."""
+        new = what not in self._tasks
+        if new:
+            self._tasks[what] = None
+        if self._bar is not None:
+            if new:
+                self._tasks[what] = self._bar.add_task(f"{self._title}: {what}", total=of)
+            self._bar.update(self._tasks[what], completed=done)
+        elif new and self._shown:
+            typer.echo(f"reasonctl: {self._title}: {of:,} {what}", err=True)

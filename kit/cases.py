@@ -197,24 +197,32 @@ def _marked(feeder: Feeder, cell: Cell, probe: Probe, fed: Fed) -> Iterator[tupl
     head = len(opening(feeder, cell))
     at = probe.text.index(end, head + len(THOUGHT) - 1)
     begin, behind = fed.token_at(at), fed.token_at(at + len(end))
+    first = [fed.token_at(head)] if head else []
     if head:
-        yield "only-the-start-marker", "stream", fed.cut("start alone", [fed.token_at(head), begin]), _ALONE_WHY
-        after = [fed.token_at(head) + 2, begin]
-        yield "start-marker-and-text", "delta-size", fed.cut("start and text", after), f"{start} {_TEXT_WHY}"
-    yield "only-the-end-marker", "stream", fed.cut("end alone", [begin, behind]), _ALONE_WHY
+        yield "only-the-start-marker", "stream", fed.cut("start alone", [*first, begin]), _ALONE_WHY
+        yield (
+            "start-marker-and-text",
+            "delta-size",
+            fed.cut("start and text", [first[0] + 2, begin]),
+            f"{start} {_TEXT_WHY}",
+        )
+    yield "only-the-end-marker", "stream", fed.cut("end alone", [*first, begin, behind]), _ALONE_WHY
     if behind - begin > 1:
-        yield "end-marker-over-two-deltas", "stream", fed.cut("end in two", [begin + 1]), _TWO_WHY
-    yield "end-marker-over-two-texts", "hold-back", _torn(fed, at + len(end) // 2, behind), _HELD_WHY
-    around = fed.cut("text around end", [max(1, begin - 1), min(behind + 1, len(fed.shown))])
+        yield "end-marker-over-two-deltas", "stream", fed.cut("end in two", [*first, begin + 1]), _TWO_WHY
+    yield "end-marker-over-two-texts", "hold-back", _torn(fed, first, at + len(end) // 2, behind), _HELD_WHY
+    around = fed.cut("text around end", [*first, max(1, begin - 1), min(behind + 1, len(fed.shown))])
     yield "text-before-and-after-the-end-marker", "delta-size", around, f"{end} {_TEXT_WHY}"
 
 
-def _torn(fed: Fed, character: int, tokens: int) -> Stream:
-    """Two deltas: the ids up to a token with the text up to a character before its end, then the rest."""
+def _torn(fed: Fed, first: list[int], character: int, tokens: int) -> Stream:
+    """The ids up to a token with the text up to a character before its end, then the rest; `first` is cut off."""
     shown, ids = fed.shown, fed.shown.token_ids
     hidden = len(fed.plain.text) - len(shown.text)
-    at = max(0, character - hidden)
-    return Stream("end in two texts", ((shown.text[:at], tuple(ids[:tokens])), (shown.text[at:], tuple(ids[tokens:]))))
+    at, begin = max(0, character - hidden), first[0] if first else 0
+    lead = "".join(shown.texts[:begin])
+    deltas = [(lead, tuple(ids[:begin]))] if first else []
+    deltas += [(shown.text[len(lead) : at], tuple(ids[begin:tokens])), (shown.text[at:], tuple(ids[tokens:]))]
+    return Stream("end in two texts", tuple(deltas))
 
 
 def _about_prompt(feeder: Feeder, cell: Cell) -> Iterator[NamedCase]:

@@ -144,10 +144,18 @@ class Drafts:
         """No marker has come about where two parts meet."""
         return not any(marker in text for marker in self._markers)
 
+    def _may_go_on(self, text: str) -> bool:
+        """The text may be the begin of an end marker. A parser that waits for the rest is never told that none comes:
+        vLLM ends the streams of its own engine parsers alone (0.33.0, parser/abstract_parser.py).
+        """
+        return any(text.endswith(marker[:size]) for marker in self._markers for size in range(1, len(marker)))
+
     def _sound(self, draft: Draft) -> bool:
         """Nor where a part meets a marker: the output holds the markers that were meant, and no more."""
         if draft.wild:
             return True
+        if draft.answer is None and self._may_go_on(draft.thought or ""):
+            return False
         text, _, _ = self._written(self.cells[draft.cell], draft)
         markers: Sequence[str] = self._markers
         meant = "" if draft.thought is None else opening(self._feeder, self.cells[draft.cell])

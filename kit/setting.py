@@ -14,7 +14,7 @@ from ..parsers.differential.families import FAMILIES
 from ..parsers.differential.family import CHATML
 from ..parsers.differential.outputs import WORDS
 from ..parsers.differential.vocabulary import Spec, SpecVocabulary
-from ..parsers.markers import STATE_MARKERS, MarkerPair
+from ..parsers.markers import MarkerPair
 from ..parsers.target import Target
 from ..prompts.model import Model
 from ..prompts.state import prompt_state
@@ -99,7 +99,7 @@ def from_model(
         written = [s.after.partition(pair.end)[2] for s in rendered.states if s.state == "closed"]
         after = next((text[: len(text) - len(text.lstrip())] for text in written), "")
         thinking = Thinking(pair.start, pair.end, after, mentioned=True)
-    vocabulary: Vocabulary = model.tokenizer or _spelled(thinking, ())
+    vocabulary: Vocabulary = model.tokenizer or spelled(_markers(thinking))
     call = next((text for text in implicit if text in model.prompt_text), None)
     setting = Setting(
         name=name,
@@ -130,8 +130,10 @@ def from_table(row: ParserRow) -> Setting:
     vocabulary = SpecVocabulary(replace(spec, pieces=()) if row.family == "harmony" else spec)
     start, end = _WRITTEN.get(row.name, (family.start, family.end))
     thinking = Thinking(start, end, "" if row.name in _WRITTEN else "\n\n", True, row.family == "harmony")
-    switch = next((kwarg for kwarg in row.kwargs if kwarg.switches_thinking and kwarg.name in _VALUES), None)
-    off, on = (None, None) if switch is None else ("none", "high") if row.name == "k2_horizon" else _VALUES[switch.name]
+    switch = next((kwarg for kwarg in row.kwargs if kwarg.switches_thinking and kwarg.name in SWITCHES), None)
+    off, on = (
+        (None, None) if switch is None else ("none", "high") if row.name == "k2_horizon" else SWITCHES[switch.name]
+    )
     head = f"{family.turns[0]}hi{family.turns[-1]}{family.turns[0]}"
     made = _made(head, thinking, vocabulary)
     asked = {} if row.default_on or switch is None else {switch.name: on}
@@ -147,7 +149,7 @@ def from_table(row: ParserRow) -> Setting:
     call = next(iter(row.implicit_ends), None)
     return Setting(
         name=row.name,
-        row=row,
+        row=row if row.start else replace(row, start=(start,), end=(end,)),
         vocabulary=vocabulary,
         thinking=thinking,
         cells=tuple(cells),
@@ -160,7 +162,13 @@ def from_table(row: ParserRow) -> Setting:
 
 
 def from_plugin(
-    name: str, row: ParserRow, pair: MarkerPair, *, reads: Sequence[str], implicit: Sequence[str] = ()
+    name: str,
+    row: ParserRow,
+    pair: MarkerPair,
+    *,
+    reads: Sequence[str],
+    implicit: Sequence[str] = (),
+    texts: Sequence[str] = (),
 ) -> Setting:
     """The setting of a plugin without a model.
 
@@ -170,16 +178,17 @@ def from_plugin(
         pair: the same.
         reads: the switches that the plugin's text names.
         implicit: tool-call openings that it names.
+        texts: whatever else in it looks like a marker.
     """
     thinking = Thinking(pair.start, pair.end, "\n\n", mentioned=True)
-    vocabulary = _spelled(thinking, implicit)
+    vocabulary = spelled((*_markers(thinking), *implicit, *texts))
     made = _made(f"{CHATML[0]}user\nhi{CHATML[1]}\n{CHATML[0]}assistant\n", thinking, vocabulary)
-    switch = next((each for each in reads if each in _VALUES), None)
+    switch = next((each for each in reads if each in SWITCHES), None)
     cells = [made("open", {}), made("none", {})]
     if switch is None:
         cells.append(made("closed", {}))
     else:
-        off = {switch: _VALUES[switch][0]}
+        off = {switch: SWITCHES[switch][0]}
         cells += [made("closed", off), made("none", off, off=True)]
     return Setting(
         name=name,
@@ -194,19 +203,7 @@ def from_plugin(
     )
 
 
-def plugin_row(name: str, pair: MarkerPair | None, base: ParserRow) -> ParserRow:
-    """What is known of a plugin's parser: its markers."""
-    if pair is None:
-        return base
-    return replace(base, name=name, start=(pair.start,), end=(pair.end,))
-
-
-def in_table(pair: MarkerPair) -> bool:
-    """Prompt states are read by these markers anyway."""
-    return any(pair == known for known in STATE_MARKERS)
-
-
-_VALUES: Mapping[str, tuple[Any, Any]] = {
+SWITCHES: Mapping[str, tuple[Any, Any]] = {
     "enable_thinking": (False, True),
     "thinking": (False, True),
     "thinking_mode": ("disabled", "enabled"),
@@ -249,10 +246,14 @@ def _made(head: str, thinking: Thinking, vocabulary: Vocabulary) -> Callable[...
     return made
 
 
-def _spelled(thinking: Thinking, calls: Sequence[str]) -> SpecVocabulary:
-    """A byte-level vocabulary in which every marker is one token."""
-    markers = [text.strip() for text in (thinking.start, thinking.end, *CHATML, *calls, _EOS) if text and text.strip()]
-    return SpecVocabulary(Spec(pieces=WORDS, markers=tuple((text, "plain") for text in dict.fromkeys(markers))))
+def spelled(texts: Sequence[str]) -> SpecVocabulary:
+    """A byte-level vocabulary in which each of these texts is one token, and the turns' are."""
+    markers = dict.fromkeys(text for text in (*texts, *CHATML, _EOS) if text)
+    return SpecVocabulary(Spec(pieces=WORDS, markers=tuple((text, "plain") for text in markers)))
+
+
+def _markers(thinking: Thinking) -> tuple[str, ...]:
+    return tuple(text.strip() for text in (thinking.start, thinking.end) if text and text.strip())
 
 
 def _read_by(rendered: Survey, pair: MarkerPair) -> Survey:

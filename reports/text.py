@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ..checks.finding import Finding
 from ..checks.report import Report
-from . import text_audit, text_budget, text_gate, text_replay, text_verify
+from . import text_audit, text_budget, text_check_parser, text_gate, text_replay, text_verify
 from .evidence import cell_name, is_split, telling
 from .page import STYLE, Page, split_text, styled
 from .paste import Advice
@@ -21,6 +21,7 @@ _FACTS: Mapping[str, Callable[[Page, Report], Collection[int] | None]] = {
     "replay": text_replay.show,
     "validate-config": text_budget.show,
     "verify": text_verify.show,
+    "check-parser": text_check_parser.show,
     "gate": text_gate.show,
 }
 _ALIKE = 4
