@@ -47,6 +47,8 @@ class AssumedVocabulary:
         self._texts: dict[int, str] = {}
         self._old_ids: dict[str, int] = {}
         self._old_texts: dict[int, str] = {}
+        self.kept: dict[object, Any] = {}
+        """What others have derived from this vocabulary; dropped whenever words are."""
 
     @property
     def vocab(self) -> Mapping[str, int]:
@@ -73,6 +75,7 @@ class AssumedVocabulary:
         if len(self._ids) > self._words:
             self._old_ids, self._old_texts = self._ids, self._texts
             self._ids, self._texts = {}, {}
+            self.kept.clear()
         ids = []
         for at, part in enumerate(self._cut.split(text)):
             if at % 2:
@@ -94,6 +97,7 @@ class AssumedVocabulary:
     def forget(self) -> None:
         """Forget every word; markers keep their ids, and no id is given out twice."""
         self._ids, self._texts, self._old_ids, self._old_texts = {}, {}, {}, {}
+        self.kept.clear()
 
     def _id(self, word: str) -> int:
         found = self._ids.get(word)

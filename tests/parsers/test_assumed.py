@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reasonctl.parsers import ROWS
+from reasonctl.parsers import ROWS, build
 from reasonctl.parsers.assumed import AssumedVocabulary, table_markers, why_not
 from reasonctl.parsers.columns import Piece
 from reasonctl.parsers.differential.vocabulary import Spec, SpecVocabulary
+from reasonctl.parsers.models import engine_machine
 from reasonctl.traces.tokens import TraceVocabulary
 
 MARKERS = sorted(table_markers())
@@ -118,3 +119,26 @@ def test_parsers_that_need_the_model_say_so(name: str, assumed: bool, recorded: 
     assert (why_not(name, TraceVocabulary([Piece("a", 5)])) is not None) is recorded
     assert why_not(name, SpecVocabulary(Spec())) is None
     assert why_not("qwen3", AssumedVocabulary()) is None
+
+
+def test_what_is_derived_from_it_is_kept_until_words_are_forgotten() -> None:
+    vocabulary = AssumedVocabulary(words=3)
+    vocabulary.kept["grammar"] = 1
+    vocabulary.encode("one two")
+    assert vocabulary.kept == {"grammar": 1}
+    vocabulary.forget()
+    assert vocabulary.kept == {}
+    vocabulary.kept["grammar"] = 1
+    vocabulary.encode("one two three four five")
+    vocabulary.encode("six")
+    assert vocabulary.kept == {}
+
+
+def test_a_grammar_is_wired_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[object] = []
+    wire = engine_machine._wire
+    monkeypatch.setattr(engine_machine, "_wire", lambda *given: (calls.append(given[0]), wire(*given))[1])
+    vocabulary = AssumedVocabulary()
+    for _ in range(3):
+        build("qwen3", vocabulary)
+    assert len(calls) == 1
