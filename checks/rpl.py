@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from . import rpl_budget, rpl_recorded, rpl_splits, rpl_stream, rpl_upgrade
@@ -19,6 +20,8 @@ RULES: tuple[type[Any], ...] = (
 
 
 def findings(facts: ReplayFacts) -> Iterator[Finding]:
-    """What every RPL rule says of one trace."""
+    """What every RPL rule says of one trace; of one among several recorded requests, also which one it is."""
+    entry = facts.trace.entry
     for rule in RULES:
-        yield from rule.check(facts)
+        for finding in rule.check(facts):
+            yield finding if entry is None else replace(finding, message=f"{finding.message} ({entry})")

@@ -93,7 +93,7 @@ class OldField(Rule):
             confidence=facts.confidence,
             subject=facts.subject(result),
             location=facts.location,
-            evidence=facts.evidence(result, field="content", **{"not": "reasoning"}),
+            evidence=facts.evidence(result) | {"field": "content", "not": "reasoning"},
         )
 
 

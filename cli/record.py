@@ -299,4 +299,4 @@ def _checked(bodies: Sequence[dict[str, Any]]) -> None:
     for body in bodies:
         fault = request_fault(body)
         if fault is not None:
-            raise InputError(fault, mend="write it as a chat completion takes it")
+            raise InputError(fault.message, mend=fault.mend)

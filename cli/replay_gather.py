@@ -119,9 +119,7 @@ class Gathered:
         return {"name": self._server.name, "parser": self._plan.serve_parser, "path": path, "line": place.line}
 
     def _add_facts(self, facts: TraceFacts) -> None:
-        own_place = facts.id == f"{facts.path}:{facts.line}"
-        if not own_place and not self._ids.add(facts.id):
-            facts = replace(facts, id=f"{facts.id} ({facts.path}:{facts.line})")
+        facts = self._named(facts)
         for result in facts.results:
             score = self._scores.setdefault(result.parser, dict.fromkeys(("explains", *STATUSES, "as recorded"), 0))
             score["explains"] += result.parser in facts.best
@@ -136,9 +134,10 @@ class Gathered:
         self._add_upgrades(facts)
         if facts.broken is not None and facts.path not in self._cut:
             self._broken += 1
+            at = f"{facts.entry}: " if facts.entry is not None else ""
             self._note(
                 UnreadableInput.finding(
-                    f"{facts.broken}; what had come was replayed",
+                    f"{at}{facts.broken}; what had come was replayed",
                     hint="record it again; the server's log tells why it stopped",
                     subject={"trace": facts.id},
                     location=Location(facts.path, facts.line),
@@ -160,6 +159,16 @@ class Gathered:
         found = [policy.graded(finding) for finding in findings(looked_at) if policy.shows(finding)]
         self._count(found)
         self._kept.add(facts, found)
+
+    def _named(self, facts: TraceFacts) -> TraceFacts:
+        """The facts under an id that no trace before had: two of one name are told apart by where they stand."""
+        if self._ids.add(facts.id):
+            return facts
+        place = facts.entry or f"{facts.path}:{facts.line}"
+        for name in (f"{facts.id} ({place})", f"{facts.id} ({place}, trace {self._traces})"):
+            if self._ids.add(name):
+                break
+        return replace(facts, id=name)
 
     def _add_upgrades(self, facts: TraceFacts) -> None:
         """How many traces each parser splits as before, and how many differently, by what is upgraded to."""
@@ -217,7 +226,7 @@ class Gathered:
         self._note(
             UnreadableInput.finding(
                 f"{item.reason}; everything else in the file was read",
-                hint="mend or remove that part",
+                hint=item.mend or "mend or remove that part",
                 location=Location(item.path, item.line),
             )
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rich.cells import cell_len
@@ -32,6 +33,8 @@ def heading(
     """The trace's name, where it stands and what kind of run it is: `t1  capture.jsonl:4, 41 deltas`."""
     page.blank()
     words = [_place(rows[0])] if rows[0].get("line") is not None else []
+    entry = str(rows[0].get("entry") or "")
+    words += [entry] if entry not in name else []
     words += [counted(deltas, "delta")] if deltas else []
     words += [f"finish_reason {recorded['finish_reason']}"] if recorded and recorded.get("finish_reason") else []
     page.line(Text(visible(name), "bold"), styled(f"  {', '.join(words)}", "dim"), indent=2)
@@ -239,7 +242,9 @@ def told(page: Page, findings: Sequence[Finding], result: Mapping[str, Any]) -> 
     doubted = [finding for finding in shown if finding.confidence != "high"]
     alike = len(doubted) > 1 and len({finding.confidence for finding in shown}) == 1
     for number, finding in enumerate(shown):
-        one_line(page, finding, indent=4, confidence=not alike)
+        entry = f" ({result['entry']})" if result.get("entry") else ""  # the heading has told it
+        message = finding.message.removesuffix(entry)
+        one_line(page, replace(finding, message=message), indent=4, confidence=not alike)
         if finding.hint and not _said_elsewhere(shown, number) and (finding.severity == "info" or not mended):
             page.fields([("instead", Advice(finding.hint))], indent=6)
     if alike:

@@ -17,12 +17,18 @@ MAX_BODY = 256 * 1024 * 1024
 
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
+_MEDIA = ("image/", "font/", "audio/", "video/")
+"""What browsers record besides: no body of it is an answer."""
 _EVENT_STREAM = "application/vnd.amazon.eventstream"
 _PRELUDE = struct.Struct(">II")
 
 
 class BodyError(ValueError):
-    """A body that cannot be decoded; the message says why."""
+    """A body that cannot be decoded; the message says why, `mend` what to do where that is known."""
+
+    def __init__(self, message: str, mend: str | None = "record it with its body as text, or take it out") -> None:
+        super().__init__(message)
+        self.mend = mend
 
 
 def body_of(message: Mapping[str, Any]) -> Any:
@@ -35,6 +41,8 @@ def body_of(message: Mapping[str, Any]) -> Any:
     """
     body = _found(message)
     if isinstance(body, dict):
+        if str(body.get("mimeType") or "").startswith(_MEDIA):
+            return None
         body = _inside(body)
     if isinstance(body, bytes):
         body = _decoded(body, headers_of(message))
@@ -90,7 +98,8 @@ def _inside(body: dict[str, Any]) -> Any:
     if not is_package:
         return None if "mimeType" in body else body
     if "_file" in body:
-        raise BodyError("the body of this interaction is in a file beside the recording")
+        message = "the body of this interaction is in a file beside the recording"
+        raise BodyError(message, "write the body of that file into the recording")
     if not isinstance(text, str):
         return text
     if "base64" in (body.get("encoding"), body.get("encoded")):
@@ -192,7 +201,7 @@ def _brotli(body: bytes) -> bytes:
         except module.error as error:
             raise BodyError(f"the body of this interaction cannot be unpacked ({error})") from None
         return unpacked
-    raise BodyError("the body of this interaction is Brotli-compressed; install brotli to read it")
+    raise BodyError("the body of this interaction is Brotli-compressed", "pip install brotli")
 
 
 def _errors() -> tuple[type[Exception], ...]:

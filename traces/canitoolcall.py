@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .dialects.base import mapping, objects, text_of
+from .forms import Fault, ids_fault, type_fault
 from .trace import Recorded, Trace
 
 _PARSERS: Mapping[str, tuple[tuple[str, str | None], ...]] = {
@@ -39,7 +40,11 @@ _CLOSED = ("</think>", "<channel|>")
 
 
 class FixtureFormError(ValueError):
-    """A value that calls itself a fixture and is not one; the message says what is wrong with it."""
+    """A value that calls itself a fixture and is not one: what is wrong with it, and the mend."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.mend = fault.mend
 
 
 def is_fixture(value: Mapping[str, Any]) -> bool:
@@ -64,13 +69,15 @@ def fixture_of(value: Mapping[str, Any], *, path: str, line: int) -> Trace:
     """
     raw = value["raw_output"]
     if not isinstance(raw, str):
-        raise FixtureFormError("raw_output is no text")
+        raise FixtureFormError(type_fault("raw_output", raw, "a text", needed=True))
     ids = value.get("output_token_ids")
-    if ids is not None and not (isinstance(ids, list) and all(type(one) is int and one >= 0 for one in ids)):
-        raise FixtureFormError("output_token_ids is no list of token ids")
+    fault = ids_fault("output_token_ids", ids) if ids is not None else None
+    if fault is not None:
+        raise FixtureFormError(fault)
     version = str(value.get("spec_version", "0"))
     if version.partition(".")[0] != "0":
-        raise FixtureFormError(f"its specification {version} is newer than 0.1")
+        message = f"its specification {version} is newer than 0.1"
+        raise FixtureFormError(Fault(message, "give fixtures of specification 0, or their outputs with --jq"))
     models = value.get("models")
     model = text_of(models[0]) if isinstance(models, list) and models else None
     family = str(value["family"])

@@ -11,6 +11,7 @@ from .dialects.base import Dialect, Memory
 from .response import Origin, Response
 from .trace import BrokenLine, Trace
 
+ERROR_MEND = "record a request that the server answers, or take this one out"
 _Stream = tuple[Response, Memory]
 
 
@@ -45,7 +46,7 @@ class EventAssembler:
             response.say(one)
         if said.error is not None:
             reason = f"the server answered with an error ({' '.join(said.error.split())[:200]})"
-            yield BrokenLine(self._origin.path, line, reason)
+            yield BrokenLine(self._origin.path, line, reason, ERROR_MEND)
         if response.whole:
             yield from response.traces(self._origin)
         elif said.ends:

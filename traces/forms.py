@@ -3,12 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 Test = tuple[Callable[[Any], bool], str]
 
 
-def request_fault(request: Mapping[str, Any]) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a part of a recording, and what to do about it."""
+
+    message: str
+    mend: str
+
+    def __str__(self) -> str:
+        return self.message
+
+
+def type_fault(where: str, value: Any, wanted: str, *, needed: bool = False) -> Fault:
+    """A part of the wrong type.
+
+    Args:
+        where: the part, as a path: `request.stop`.
+        value: what stands there; it is named by its type and never shown.
+        wanted: what belongs there, with its article.
+        needed: it cannot be left out.
+    """
+    mend = f"make {where} {wanted}" + ("" if needed else ", or leave it out")
+    return Fault(f"{where} is {_type_of(value)}, where {wanted} belongs", mend)
+
+
+def ids_fault(where: str, ids: Any) -> Fault | None:
+    """What keeps a value from being a list of token ids; None where it is one."""
+    if type(ids) is not list:
+        return type_fault(where, ids, _ID_LIST)
+    wrong = next((at for at, one in enumerate(ids) if type(one) is not int or one < 0), None)
+    if wrong is None:
+        return None
+    one = ids[wrong]
+    what = "below 0" if type(one) is int else _type_of(one)
+    mend = f"make every entry of {where} a whole number from 0 on, or leave {where} out"
+    return Fault(f"{where}[{wrong}] is {what}, where a token id belongs", mend)
+
+
+def _type_of(value: Any) -> str:
+    names = {
+        str: "a text",
+        bool: "true or false",
+        int: "a number",
+        float: "a number",
+        list: "a list",
+        dict: "an object",
+    }
+    return names.get(type(value), "null" if value is None else f"a {type(value).__name__}")
+
+
+def request_fault(request: Mapping[str, Any]) -> Fault | None:
     """Which key of a chat-completion body has a type no server takes, and what it should be; None where all is well.
 
     Null stands for absent, as it does in vLLM's `ChatCompletionRequest` (0.33.0).
@@ -16,31 +66,43 @@ def request_fault(request: Mapping[str, Any]) -> str | None:
     return _first_fault(request, _REQUEST, "request")
 
 
-def choices_fault(value: Mapping[str, Any]) -> str | None:
+def choices_fault(value: Mapping[str, Any]) -> Fault | None:
     """The same for the messages of a chat completion or of one of its chunks."""
     choices = value.get("choices")
-    for choice in choices if isinstance(choices, list) else ():
+    for number, choice in enumerate(choices if isinstance(choices, list) else ()):
         if not isinstance(choice, dict):
             continue
-        fault = _first_fault(choice, _CHOICE, "choices[]")
+        fault = _first_fault(choice, _CHOICE, f"choices[{number}]")
         if fault is not None:
             return fault
         for key in ("delta", "message"):
             message = choice.get(key)
-            fault = _first_fault(message, _MESSAGE, f"choices[].{key}") if isinstance(message, dict) else None
+            fault = _first_fault(message, _MESSAGE, f"choices[{number}].{key}") if isinstance(message, dict) else None
             if fault is not None:
                 return fault
     return None
 
 
-def _first_fault(value: Mapping[str, Any], tests: Mapping[str, Test], where: str) -> str | None:
+def _first_fault(value: Mapping[str, Any], tests: Mapping[str, Test], where: str) -> Fault | None:
     for key, one in value.items():
         if one is None or key not in tests:
             continue
         test, wanted = tests[key]
         if not test(one):
-            return f"{where}.{key} is no {wanted}"
+            return _inside(f"{where}.{key}", one, wanted) or type_fault(f"{where}.{key}", one, wanted)
     return None
+
+
+def _inside(where: str, value: Any, wanted: str) -> Fault | None:
+    """The first element that keeps a list from being one of that kind; None where it is no list."""
+    if wanted == _ID_LIST:
+        return ids_fault(where, value)
+    of = _ELEMENTS.get(wanted)
+    if of is None or not isinstance(value, list):
+        return None
+    test, named = of
+    at = next((at for at, one in enumerate(value) if not test(one)), None)
+    return None if at is None else type_fault(f"{where}[{at}]", value[at], named)
 
 
 def _is_text(value: Any) -> bool:
@@ -55,13 +117,29 @@ def _is_list_of(kind: type) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(isinstance(one, kind) for one in value)
 
 
-_TEXT: Test = (_is_text, "text")
-_NUMBER: Test = (_is_number, "number")
-_BOOLEAN: Test = (lambda value: isinstance(value, bool), "boolean")
-_OBJECT: Test = (lambda value: isinstance(value, dict), "object")
-_OBJECTS: Test = (_is_list_of(dict), "list of objects")
-_TEXTS: Test = (lambda value: _is_text(value) or _is_list_of(str)(value), "text or list of texts")
-_IDS: Test = (lambda value: isinstance(value, list) and all(type(one) is int for one in value), "list of token ids")
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+_ID_LIST = "a list of token ids"
+_TEXT: Test = (_is_text, "a text")
+_NUMBER: Test = (_is_number, "a number")
+_BOOLEAN: Test = (lambda value: isinstance(value, bool), "true or false")
+_OBJECT: Test = (_is_object, "an object")
+_LIST: Test = (lambda value: isinstance(value, list), "a list")
+_OBJECTS: Test = (_is_list_of(dict), "a list of objects")
+_TEXTS: Test = (lambda value: _is_text(value) or _is_list_of(str)(value), "a text or a list of texts")
+_IDS: Test = (lambda value: ids_fault("", value) is None, _ID_LIST)
+_PARTS: Test = (
+    lambda value: _is_text(value) or (isinstance(value, list) and all(isinstance(p, (str, dict)) for p in value)),
+    "a text or a list of parts",
+)
+_ELEMENTS: Mapping[str, Test] = {
+    _OBJECTS[1]: _OBJECT,
+    _TEXTS[1]: _TEXT,
+    _PARTS[1]: (lambda value: isinstance(value, (str, dict)), "a text or an object"),
+}
+"""What each element of a list has to be."""
 
 _REQUEST: Mapping[str, Test] = {
     "messages": _OBJECTS,
@@ -84,15 +162,12 @@ _CHOICE: Mapping[str, Test] = {
     "message": _OBJECT,
     "text": _TEXT,
     "finish_reason": _TEXT,
-    "token_ids": (lambda value: isinstance(value, list), "list of token ids"),
+    "token_ids": (lambda value: isinstance(value, list), _ID_LIST),
 }
 _MESSAGE: Mapping[str, Test] = {
-    "content": (
-        lambda value: _is_text(value) or (isinstance(value, list) and all(isinstance(p, (str, dict)) for p in value)),
-        "text or list of parts",
-    ),
+    "content": _PARTS,
     "reasoning": _TEXT,
     "reasoning_content": _TEXT,
     "reasoning_text": _TEXT,
-    "tool_calls": (lambda value: isinstance(value, list), "list"),
+    "tool_calls": _LIST,
 }

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
@@ -12,12 +12,15 @@ from .bodies import BodyError, body_of, hex_pieces, parsed
 from .kinds import kind_of
 from .source import Source
 from .trace import BrokenLine
-from .values import Path, member_values
+from .values import Path, Value, member_values
 
 HAR_ENTRIES: Path = ("log", "entries")
 MAPPINGS: Path = ("mappings",)
 _MODEL = re.compile(r"/models?/([^/:?]+)(?::|/(?:converse|invoke)|$)")
 """Of Gemini and Bedrock; other APIs name the model in the body."""
+_ORIGIN = re.compile(r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*:)?//[^/?#]*")
+_PATH = 80
+"""Characters of a path that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,7 @@ class Interaction:
         body: the answer: parsed JSON, a list of events, text, or None.
         id: the request's own id, as batches have them.
         model: the model's name in the address.
+        entry: where it stands in a recording of several: `log.entries[2] POST /v1/chat/completions`.
     """
 
     line: int
@@ -39,22 +43,53 @@ class Interaction:
     body: Any
     id: str | None = None
     model: str | None = None
+    entry: str | None = None
 
 
 def listed_pairs(source: Source, path: Path) -> Iterator[Interaction | BrokenLine]:
     """Every entry of the list at a path of one JSON object, holding no more than one of them in memory."""
-    for item in member_values(source, frozenset((path,))):
-        yield item if isinstance(item, BrokenLine) else pair_of(*item, source.name)
+    yield from placed(member_values(source, frozenset((path,))), source.name, ".".join(path))
 
 
-def pair_of(line: int, value: Any, name: str) -> Interaction | BrokenLine:
-    """One entry of a recording, or why it cannot be read."""
+def placed(values: Iterable[Value | BrokenLine], name: str, where: str) -> Iterator[Interaction | BrokenLine]:
+    """Entries of a recording, each with its place in the list at `where` and the request's method and path.
+
+    Several may stand on one line, so that a line alone finds none of them. What stands behind the `?` of an address,
+    or in front of its host, may be a key, and is never shown.
+    """
+    for number, item in enumerate(values):
+        place = f"{where}[{number}]"
+        if isinstance(item, BrokenLine):
+            yield replace(item, reason=f"{place}: {item.reason}")
+            continue
+        line, value = item
+        yield pair_of(line, value, name, entry=" ".join((place, *_asked(value))))
+
+
+def _asked(value: Any) -> Iterator[str]:
+    """Method and path of an entry's request, as far as they are there."""
+    request = value.get("request") if isinstance(value, dict) else None
+    asked = request if isinstance(request, dict) else value if isinstance(value, dict) else {}
+    method = asked.get("method")
+    if isinstance(method, str) and method.isalpha():
+        yield method.upper()
+    uri = next((asked[key] for key in ("uri", "url", "urlPath", "path") if isinstance(asked.get(key), str)), "")
+    path = _ORIGIN.sub("", uri).partition("?")[0].partition("#")[0]
+    if path:
+        yield path if len(path) <= _PATH else f"{path[: _PATH - 1]}…"
+
+
+def pair_of(line: int, value: Any, name: str, *, entry: str | None = None) -> Interaction | BrokenLine:
+    """One entry of a recording, or why it cannot be read; `entry` says which one it is."""
+    at = f"{entry}: " if entry is not None else ""
     if not isinstance(value, dict):
-        return BrokenLine(name, line, "this interaction is no mapping")
+        mend = "take it out, or write it as an object with request and response"
+        return BrokenLine(name, line, f"{at}this interaction is no mapping", mend)
     try:
-        return interaction_of(line, value)
+        found = interaction_of(line, value)
     except BodyError as error:
-        return BrokenLine(name, line, str(error))
+        return BrokenLine(name, line, f"{at}{error}", error.mend)
+    return found if entry is None else replace(found, entry=entry)
 
 
 def interaction_of(line: int, value: Mapping[str, Any]) -> Interaction:

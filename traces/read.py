@@ -23,6 +23,7 @@ from .trace import BrokenLine, Trace
 from .values import json_values
 from .vcr import interactions, looks_like_cassette
 
+_OTHER_JQ = "give --jq an expression that holds for every value, such as one with .key? and // empty"
 _USELESS = 1000
 """Values in a row, made of one, that are no recording; an expression may yield them without end."""
 
@@ -76,7 +77,9 @@ def read_traces(
                 source=source.name,
                 line=first.line if first else None,
                 mend=(
-                    f"leave out --from {format}: the format is told by looking"
+                    first.mend
+                    if first and first.mend
+                    else f"leave out --from {format}: the format is told by looking"
                     if format is not None
                     else f"--from {'|'.join(FORMATS)} forces a format, --jq maps other JSON"
                     if first
@@ -199,7 +202,7 @@ def _mapped(source: Source, program: Jq, only: str | None) -> Iterator[Trace | B
                     reason = f"--jq yields more than {_USELESS} values in a row that are no recording"
                     raise InputError(reason, source=source.name, line=line, mend=mend)
         except JqError as error:
-            yield BrokenLine(source.name, line, f"--jq fails on this value ({error})")
+            yield BrokenLine(source.name, line, f"--jq fails on this value ({error})", _OTHER_JQ)
         except JqEndedError as error:
             mend = "give --jq an expression that ends"
             raise InputError(

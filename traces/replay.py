@@ -49,7 +49,8 @@ class TraceFacts:
     thinking. `what_ifs` are, by parser, the changes that were tried on a failing one; `comparison` sets it beside
     parsers that do better. `thought` is counted where a rule may need it: a budget, a run cut by its length, a block
     that opens again. `others` are what further vLLMs make of the trace, `version` the one that made `results`.
-    `broken`: why the recording is not whole. `strip` is the drawing, where the plan asks for it.
+    `broken`: why the recording is not whole, `entry` which one it is of several in a file. `strip` is the drawing,
+    where the plan asks for it.
     """
 
     id: str
@@ -85,6 +86,7 @@ class TraceFacts:
     streamed: bool = False
     api: str = "chat"
     broken: str | None = None
+    entry: str | None = None
     strip: Strip | None = None
 
     @property
@@ -166,6 +168,7 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | 
         others=others(work, engines, asked),
         deltas=len(trace.deltas),
         broken=trace.broken,
+        entry=trace.entry,
         strip=strip_of(prepared, everything, explained.parsers, state and state[0].state) if plan.strips else None,
         streamed=trace.streamed,
         api=trace.api,
@@ -178,6 +181,7 @@ def result_json(facts: TraceFacts, result: Result) -> dict[str, Any]:
         "trace": facts.id,
         "path": facts.path,
         "line": facts.line,
+        **({"entry": facts.entry} if facts.entry is not None else {}),
         "parser": result.parser,
         "status": result.status,
         "full": mode_json(result.full),
@@ -227,4 +231,5 @@ def _unread(trace: Trace, asked: Sequence[str], subjects: set[str], reason: str)
         why="it could not be read",
         notes=(reason,),
         broken=trace.broken,
+        entry=trace.entry,
     )

@@ -45,7 +45,7 @@ def read_request(path: str) -> dict[str, Any]:
     body = dict(requests[0].body.plain())
     fault = request_fault(body)
     if fault is not None:
-        raise InputError(fault, source=path, mend="write it as vLLM's chat completions take it")
+        raise InputError(fault.message, source=path, mend=fault.mend)
     if holds_half(body):
         raise InputError(
             "half a character (\\ud800 to \\udfff alone) in it, which no tokenizer takes",

@@ -22,6 +22,7 @@ class Origin:
         api: the API that answered.
         request: the chat-completion body, as far as it was recorded.
         model: the model's name where the answers do not tell it.
+        entry: the recorded request, among several of a file, that was answered.
     """
 
     path: str
@@ -29,6 +30,7 @@ class Origin:
     api: str = "chat"
     request: Mapping[str, Any] = field(default_factory=dict)
     model: str | None = None
+    entry: str | None = None
 
 
 @dataclass(slots=True)
@@ -142,10 +144,10 @@ class Response:
             reasoning = [text for kind, text in choice.segments if kind == "reasoning"]
             content = [text for kind, text in choice.segments if kind == "content"]
             yield Trace(
-                id=name if index == 0 else f"{name}#{index}",
-                path=origin.path,
-                line=self.line,
-                source=origin.source,
+                name if index == 0 else f"{name}#{index}",
+                origin.path,
+                self.line,
+                origin.source,
                 api=self.api or origin.api,
                 model=self.model or origin.model,
                 request={**self.request, **origin.request} if self.request else origin.request,
@@ -171,6 +173,7 @@ class Response:
                 token_texts=choice.token_texts,
                 extra=self.extra,
                 broken=_BROKE_OFF if streamed and not self.ended and choice.finish_reason is None else None,
+                entry=origin.entry,
             )
 
 

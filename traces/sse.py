@@ -9,7 +9,7 @@ from typing import Any
 from .decode import BadValueError, NotJsonError, loads
 from .source import decodes
 from .trace import BrokenLine
-from .values import Value
+from .values import TAKEN_OUT, Value
 
 DONE = object()
 """The value of `data: [DONE]`: the stream at hand is over."""
@@ -99,7 +99,7 @@ def _broken(pending: list[tuple[int, str]], name: str, *, at_end: bool = False) 
         return
     number = pending[0][0]
     if not all(decodes(part) for _, part in pending):
-        yield BrokenLine(name, number, "the data of this event is not UTF-8")
+        yield BrokenLine(name, number, "the data of this event is not UTF-8", "save it as UTF-8")
         return
     try:
         loads("\n".join(part for _, part in pending))
@@ -112,4 +112,4 @@ def _broken(pending: list[tuple[int, str]], name: str, *, at_end: bool = False) 
             if at_end
             else f"the data of this event is not JSON ({error})"
         )
-    yield BrokenLine(name, number, reason)
+    yield BrokenLine(name, number, reason, "record it again" if at_end else TAKEN_OUT)

@@ -9,7 +9,7 @@ from typing import Any
 from .canitoolcall import FixtureFormError, fixture_of
 from .chunks import ChunkAssembler
 from .dialects import DIALECTS
-from .events import EventAssembler
+from .events import ERROR_MEND, EventAssembler
 from .forms import choices_fault, request_fault
 from .kinds import kind_of
 from .native import TraceFormError, trace_of
@@ -44,16 +44,21 @@ _CALLED: Mapping[str, str] = {
 
 def from_interaction(item: Interaction, path: str, source: str) -> Iterator[Trace | BrokenLine]:
     """The traces of one recorded request; nothing where it was about something else."""
-    origin = Origin(path, source, request=item.request, model=_model(item))
+    origin = Origin(path, source, request=item.request, model=_model(item), entry=item.entry)
     for found in from_body(item.body, item.line, origin):
         if isinstance(found, BrokenLine):
-            yield found
+            yield replace(found, reason=_at(item, found.reason))
             continue
         fault = request_fault(found.request)
         if fault is not None:
-            yield BrokenLine(path, item.line, f"the request of this interaction is none ({fault})")
+            reason = f"the request of this interaction cannot be taken ({fault})"
+            yield BrokenLine(path, item.line, _at(item, reason), fault.mend)
         else:
             yield found if item.id is None else replace(found, id=_named(found, item.id))
+
+
+def _at(item: Interaction, reason: str) -> str:
+    return reason if item.entry is None else f"{item.entry}: {reason}"
 
 
 def _model(item: Interaction) -> str | None:
@@ -129,17 +134,17 @@ class Taker:
             try:
                 yield trace_of(value, path=self._origin.path, line=line)
             except TraceFormError as error:
-                yield self._broken(line, f"this is no trace ({error})")
+                yield self._broken(line, f"this is no trace ({error})", error.mend)
         elif kind == "fixture":
             try:
                 yield fixture_of(value, path=self._origin.path, line=line)
             except FixtureFormError as error:
-                yield self._broken(line, f"this is no fixture ({error})")
+                yield self._broken(line, f"this is no fixture ({error})", error.mend)
         elif kind == "pair":
             item = pair_of(line, value, self._origin.path)
             yield from from_interaction(item, self._origin.path, "pairs") if isinstance(item, Interaction) else [item]
         elif kind == "error":
-            yield self._broken(line, f"the server answered with an error ({_error_text(value)})")
+            yield self._broken(line, f"the server answered with an error ({_error_text(value)})", ERROR_MEND)
         else:
             yield self._broken(line, f"this is {_CALLED[kind]} inside another format")
 
@@ -152,7 +157,7 @@ class Taker:
     def _chat(self, line: int, value: Mapping[str, Any], kind: str) -> Iterator[Trace | BrokenLine]:
         fault = choices_fault(value)
         if fault is not None:
-            yield self._broken(line, f"this is no {_CALLED[kind].removeprefix('a ')} ({fault})")
+            yield self._broken(line, f"this is no {_CALLED[kind].removeprefix('a ')} ({fault})", fault.mend)
             return
         self._latest = self._chunks
         yield from self._chunks.chunk(line, value) if kind == "chunk" else self._chunks.response(line, value)
@@ -168,8 +173,8 @@ class Taker:
         self._latest = assembler
         yield from assembler.take(line, value)
 
-    def _broken(self, line: int, reason: str) -> BrokenLine:
-        return BrokenLine(self._origin.path, line, reason)
+    def _broken(self, line: int, reason: str, mend: str | None = None) -> BrokenLine:
+        return BrokenLine(self._origin.path, line, reason, mend)
 
 
 def _error_text(value: Mapping[str, Any]) -> str:

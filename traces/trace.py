@@ -96,6 +96,7 @@ class Trace:
         extra: keys of the recording that have no place above, kept as they were.
         api: the API that answered: `chat`, `completions` or a name of `dialects.DIALECTS`.
         broken: why the recording is not whole, None where nothing says so.
+        entry: which of a file's recorded requests it answers: `log.entries[2] POST /v1/chat/completions`.
     """
 
     id: str
@@ -117,6 +118,7 @@ class Trace:
     extra: Mapping[str, Any] = field(default_factory=dict)
     api: str = "chat"
     broken: str | None = None
+    entry: str | None = None
 
     @property
     def finish_reason(self) -> str | None:
@@ -131,8 +133,9 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class BrokenLine:
-    """A part of a file that could not be read; what stands around it was."""
+    """A part of a file that could not be read; what stands around it was. `mend`: what to do, where that is known."""
 
     path: str
     line: int
     reason: str
+    mend: str | None = None

@@ -17,6 +17,7 @@ Value = tuple[int, Any]
 Path = tuple[str, ...]
 """The keys that lead to a value, from the outermost object."""
 
+TAKEN_OUT = "mend it or take it out"
 _BLANK = re.compile(r"[ \t\r\n\ufeff\x1e]*")
 _WINDOW = 64 * 1024
 _LONGEST_TOKEN = 16
@@ -68,11 +69,11 @@ def _members(window: _Window, name: str, paths: frozenset[Path]) -> Iterator[Val
 def parse_line(source_name: str, number: int, text: str) -> Value | BrokenLine:
     """One line as a JSON value, or why it is none."""
     if not decodes(text):
-        return BrokenLine(source_name, number, "this line is not UTF-8")
+        return BrokenLine(source_name, number, "this line is not UTF-8", "save it as UTF-8")
     try:
         return number, loads(text)
     except BadValueError as error:
-        return BrokenLine(source_name, number, f"this line cannot be taken ({error})")
+        return BrokenLine(source_name, number, f"this line cannot be taken ({error})", TAKEN_OUT)
     except NotJsonError as error:
         return BrokenLine(source_name, number, f"this line is not JSON ({error})")
 
@@ -152,7 +153,7 @@ class _BadValueError(_PlacedError):
     """A value that cannot be taken; the window stands behind it."""
 
     def broken(self, name: str) -> BrokenLine:
-        return BrokenLine(name, self.line, f"this value cannot be taken ({self})")
+        return BrokenLine(name, self.line, f"this value cannot be taken ({self})", TAKEN_OUT)
 
 
 class _Window:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any, cast
 
-from .pairs import Interaction, pair_of
+from .pairs import Interaction, placed
 from .source import Source
 from .trace import BrokenLine
-from .values import Value, member_values
+from .values import TAKEN_OUT, Value, member_values
 
 _LISTS = frozenset((("interactions",), ("http_interactions",)))
 _YAML_HEAD = re.compile(r"^(?:http_)?interactions:\s*(?:$|#|[\[{]|(?:null|~)\s*$)", re.MULTILINE)
@@ -30,8 +30,13 @@ def looks_like_cassette(head: str) -> bool:
 def interactions(source: Source) -> Iterator[Interaction | BrokenLine]:
     """Every interaction of a cassette, holding no more than one of them in memory."""
     as_json = source.head.lstrip("\ufeff \t\n").startswith("{")
-    for item in member_values(source, _LISTS) if as_json else _yaml_items(source):
-        yield item if isinstance(item, BrokenLine) else pair_of(*item, source.name)
+    yield from placed(
+        member_values(source, _LISTS) if as_json else _yaml_items(source), source.name, _list_name(source)
+    )
+
+
+def _list_name(source: Source) -> str:
+    return "http_interactions" if "http_interactions" in source.head else "interactions"
 
 
 def _yaml_items(source: Source) -> Iterator[Value | BrokenLine]:
@@ -85,9 +90,9 @@ def _list_items(loader: Any, name: str) -> Iterator[Value | BrokenLine]:
         try:
             yield line, loader.construct_document(node)
         except yaml.constructor.ConstructorError as error:
-            yield BrokenLine(name, line, f"this interaction cannot be taken ({error.problem})")
+            yield BrokenLine(name, line, f"this interaction cannot be taken ({error.problem})", TAKEN_OUT)
         except ValueError:  # of Python's own number types
-            yield BrokenLine(name, line, "this interaction cannot be taken (a number too long to be one)")
+            yield BrokenLine(name, line, "this interaction cannot be taken (a number too long to be one)", TAKEN_OUT)
     loader.get_event()
 
 

@@ -94,8 +94,8 @@ def test_without_the_familys_file_the_prompt_is_not_known(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"raw_output": 5}, "raw_output is no text"),
-        ({"output_token_ids": ["a"]}, "output_token_ids is no list of token ids"),
+        ({"raw_output": 5}, "raw_output is a number, where a text belongs"),
+        ({"output_token_ids": ["a"]}, "output_token_ids[0] is a text, where a token id belongs"),
         ({"spec_version": "2.0"}, "newer than 0.1"),
     ],
 )

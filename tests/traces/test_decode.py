@@ -86,9 +86,8 @@ def test_one_bad_event_costs_itself(tmp_path: Path) -> None:
     bad = chunk("lost")[:-1] + f', "created": {HUGE}}}'
     content = "".join(f"data: {one}\n\n" for one in (chunk("a"), bad, chunk("b"), "[DONE]"))
     broken, found = read(tmp_path, content)
-    assert broken == BrokenLine(
-        str(tmp_path / "r.txt"), 3, "the data of this event cannot be taken (a number too long to be one)"
-    )
+    reason = "the data of this event cannot be taken (a number too long to be one)"
+    assert broken == BrokenLine(str(tmp_path / "r.txt"), 3, reason, "mend it or take it out")
     assert isinstance(found, Trace)
     assert found.output_text == "ab"
 

@@ -107,12 +107,32 @@ def test_a_har_file_with_everything_a_browser_records(tmp_path: Path) -> None:
         har({"mimeType": "application/json", "text": "x", "_file": "a.json"}),
         har({"mimeType": "text/event-stream", "text": STREAM}),
     ]
-    png, elsewhere, trace = read(tmp_path, har_file(*entries))
-    assert isinstance(png, BrokenLine)
-    assert "no text" in png.reason
+    elsewhere, trace = read(tmp_path, har_file(*entries))
     assert isinstance(elsewhere, BrokenLine)
     assert "in a file beside" in elsewhere.reason
+    assert elsewhere.mend == "write the body of that file into the recording"
     assert isinstance(trace, Trace)
+
+
+def test_each_entry_is_told_by_its_place_and_address(tmp_path: Path) -> None:
+    """Also where all stand on one line; what may be a key in an address is not told."""
+    content = {"mimeType": "text/event-stream", "text": STREAM}
+    packed = {"mimeType": "application/json", "text": "!", "encoding": "base64"}
+    address = "https://user:pass@host:8000/v1/chat/completions?key=sk-secret#frag"
+    good, bad = har(content, url=address), har(packed, url=address)
+    first, broken, second = read(tmp_path, har_file(good, bad, good))
+    assert isinstance(first, Trace)
+    assert isinstance(second, Trace)
+    assert [first.entry, second.entry] == [f"log.entries[{n}] POST /v1/chat/completions" for n in (0, 2)]
+    assert isinstance(broken, BrokenLine)
+    assert broken.reason.startswith("log.entries[1] POST /v1/chat/completions: the body of this interaction cannot be")
+    for shown in (repr(first.entry), repr(broken)):
+        assert not any(part in shown for part in ("user", "pass", "secret", "host", "frag"))
+    long = har(content, url=f"https://host/{'a' * 300}")
+    (trace,) = read(tmp_path, har_file(long))
+    assert isinstance(trace, Trace)
+    assert trace.entry is not None
+    assert len(trace.entry) < 110
 
 
 def test_a_har_file_that_breaks_off_keeps_what_was_whole(tmp_path: Path) -> None:
@@ -214,7 +234,7 @@ def test_pairs_about_something_else_are_passed_over_and_broken_ones_cost_themsel
     assert isinstance(unpacked, BrokenLine)
     assert (unpacked.line, "cannot be unpacked" in unpacked.reason) == (2, True)
     assert isinstance(fault, BrokenLine)
-    assert (fault.line, "request.stop is no text" in fault.reason) == (3, True)
+    assert (fault.line, "request.stop is a" in fault.reason) == (3, True)
     assert isinstance(trace, Trace)
     with pytest.raises(InputError, match="no answer of a model"):
         read(tmp_path, lines[0])

@@ -372,12 +372,15 @@ def test_what_ships_is_read() -> None:
 @pytest.mark.parametrize(
     ("choice", "says"),
     [
-        ({"message": {"content": 5}}, "choices\\[\\].message.content is no text or list of parts"),
+        (
+            {"message": {"content": 5}},
+            "choices\\[0\\].message.content is a number, where a text or a list of parts belongs",
+        ),
         ({"message": {"content": [5]}}, "message.content"),
-        ({"message": {"content": "a", "reasoning": []}}, "message.reasoning is no text"),
-        ({"message": {"content": "a", "tool_calls": "x"}}, "message.tool_calls is no list"),
-        ({"message": {"content": "a"}, "finish_reason": 3}, "finish_reason is no text"),
-        ({"delta": {"reasoning_content": {}}}, "delta.reasoning_content is no text"),
+        ({"message": {"content": "a", "reasoning": []}}, "message.reasoning is a list, where a text"),
+        ({"message": {"content": "a", "tool_calls": "x"}}, "message.tool_calls is a text, where a list"),
+        ({"message": {"content": "a"}, "finish_reason": 3}, "finish_reason is a number, where a text"),
+        ({"delta": {"reasoning_content": {}}}, "delta.reasoning_content is an object, where a text"),
     ],
 )
 def test_an_answer_whose_parts_have_wrong_types_costs_itself(choice: Any, says: str, tmp_path: Path) -> None:
@@ -391,7 +394,7 @@ def test_an_answer_whose_parts_have_wrong_types_costs_itself(choice: Any, says: 
 @pytest.mark.parametrize("value", ["x", [], 5])
 def test_a_delta_that_is_no_object_is_not_an_empty_one(value: object, tmp_path: Path) -> None:
     chunk = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": value}]}
-    with pytest.raises(InputError, match=r"choices\[\].delta is no object"):
+    with pytest.raises(InputError, match=r"choices\[0\].delta is .*, where an object belongs"):
         read(put(tmp_path, json.dumps(chunk)))
 
 

@@ -76,7 +76,7 @@ def test_packed_bodies(tmp_path: Path, pack: Any) -> None:
 @pytest.mark.parametrize(
     ("body", "encoding", "says"),
     [
-        (b"\x8b\x02\xff\xfe", "br", "Brotli-compressed; install brotli"),
+        (b"\x8b\x02\xff\xfe", "br", "Brotli-compressed"),
         (gzip.compress(b"{}" * 500, mtime=0)[:-9], "gzip", "cannot be unpacked (its compressed data is cut)"),
         (b"\xff\xfe", "deflate", "cannot be unpacked"),
         (b"\xff\xfe", "compress", "no text (compress-compressed)"),
@@ -91,6 +91,9 @@ def test_a_body_that_cannot_be_unpacked_costs_its_interaction(
     found = read(tmp_path, as_yaml(vcrpy(body, {"content-encoding": [encoding]}), vcrpy(json.dumps(answer()))))
     assert isinstance(found[0], BrokenLine)
     assert (found[0].line, says in found[0].reason) == (2, True), found[0]
+    assert found[0].mend == (
+        "pip install brotli" if encoding == "br" else "record it with its body as text, or take it out"
+    )
     assert isinstance(found[1], Trace)
 
 
