@@ -20,7 +20,7 @@ NO_PARSER = "none"
 CHECKS = ("stream_equals_full", "chunk_invariant", "no_marker_leak", "text_conserved", "answered")
 HARMONY = ("<|channel|>", "<|message|>")
 """What an output in harmony channels always holds."""
-CALLS = ("<tool_call>", "<function=", "[TOOLCALLS]", "<|tool_calls_section_begin|>", "<|tool_call>")
+CALLS = ("<tool_call>", "<function=", "[TOOL_CALLS]", "<|tool_calls_section_begin|>", "<|tool_call>")
 """What opens a tool call, whichever family it is of."""
 
 

@@ -6,7 +6,17 @@ import pytest
 
 from reasonctl.parsers import ROWS
 from reasonctl.parsers.run import ModeResult, ParserRun
-from reasonctl.traces.splits import Checks, check, conserved, leaked, matches, mode_json, without_parser
+from reasonctl.traces.splits import (
+    CALLS,
+    Checks,
+    check,
+    conserved,
+    has_tool_call,
+    leaked,
+    matches,
+    mode_json,
+    without_parser,
+)
 from reasonctl.traces.trace import Recorded
 
 
@@ -133,3 +143,10 @@ def test_json_of_a_mode() -> None:
         "error": "AssertionError",
         "deltas": 3,
     }
+
+
+def test_calls_are_known_by_what_parsers_of_the_table_look_for() -> None:
+    """Each text is some family's own: one misspelt would find no call at all."""
+    known = {text for row in ROWS.values() for text in (*row.tool_markers, *row.implicit_ends)}
+    assert set(CALLS) <= known
+    assert all(has_tool_call(f"look. {text}", None) for text in CALLS)
