@@ -111,6 +111,7 @@ def _parser(facts: AuditFacts) -> dict[str, Any]:
         "configured": facts.configured,
         "recommended": facts.recommended,
         "mode": facts.mode,
+        **({"inferred": True} if facts.live is not None and facts.live.inferred else {}),
         "judged": judged.name if judged is not None else None,
         "named": list(facts.named),
         "requests": _requests(facts, judged) if judged is not None else [],

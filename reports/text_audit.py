@@ -11,7 +11,7 @@ from ..checks.finding import Finding
 from ..checks.report import Report
 from . import text_budget
 from .page import STYLE, Page, styled
-from .wording import compact, judged_as, quoted, shortened, variant_name, visible
+from .wording import compact, counted, judged_as, quoted, shortened, variant_name, visible
 
 _STATE_STYLE = {"open": "magenta", "closed": "green", "closed-bare": "green", "none": "", "error": STYLE["error"]}
 _SHOWN_CANDIDATES = 5
@@ -29,6 +29,9 @@ def show(page: Page, report: Report) -> None:
         _model(page, report, facts)
         _states(page, facts.get("prompt_states") or [])
         _parser(page, facts.get("parser") or {})
+        if facts.get("live"):
+            page.blank()
+            page.fields([("live", _live(facts["live"]))])
         if facts.get("budget"):
             text_budget.show_in_audit(page, facts["budget"], str(facts.get("target") or report.target))
         flags = facts.get("serve_flags")
@@ -197,6 +200,21 @@ def _parser(page: Page, parser: Mapping[str, Any]) -> None:
         page.table(("parser", "fit", "probes", ""), _candidate_rows(page, parser, judged))
 
 
+def _live(live: Mapping[str, Any]) -> str:
+    """The running server, what it answered, and which parsers give exactly that."""
+    where = f"{live['server']} at {live['url']}, model {live['model']}"
+    if live.get("problem"):
+        return f"{where}: not evaluated: {live['problem']}"
+    answers = [answer for answer in live["answers"] if answer["explained_by"] is not None]
+    told = f"{where}: {counted(len(answers), 'answer')}"
+    names = ["no parser" if name == "none" else name for name in live.get("explained_by") or []]
+    if not names:
+        return f"{told}, and no one parser gives them all"
+    shown = f"{', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}"
+    untold = "" if live["parser_known"] else "; which parser runs there is not told"
+    return f"{told}, exactly what {shown} {'gives' if len(names) == 1 else 'give'}{untold}"
+
+
 def _request_row(page: Page, group: Sequence[Mapping[str, Any]]) -> tuple[str | Text, ...]:
     """What a kind of request gets from the judged parser; variants that fare alike are one row."""
     row = group[0]
@@ -217,9 +235,10 @@ def _candidate_rows(page: Page, parser: Mapping[str, Any], judged: str | None) -
     ordered = sorted(candidates, key=lambda row: marked.index(row["name"]) if row["name"] in marked else len(marked))
     useful = [row for row in ordered if row["fit"] != "unsupported" or row["name"] in marked]
     shown = ordered if page.verbose else useful[:_SHOWN_CANDIDATES]
+    roles = {"configured": "by its answers" if parser.get("inferred") else "configured", "recommended": "recommended"}
     rows: list[tuple[str | Text, ...]] = []
     for row in shown:
-        role = [role for role in ("configured", "recommended") if parser.get(role) == row["name"]]
+        role = [word for role, word in roles.items() if parser.get(role) == row["name"]]
         rows.append((_named(row["name"], role), _fit(row["fit"]), _probes(row), styled(_remark(page, row), "dim")))
     rest = [row for row in ordered if row not in shown]
     for fit in ("pass", "fail", "unsupported"):
