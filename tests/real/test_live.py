@@ -20,7 +20,7 @@ from reasonctl.engine.lab_families import family
 from reasonctl.engine.server import Launch, ServerError, VllmServer, engine_named
 from reasonctl.engine.speech import Speaker
 
-from ..engine.lab_server import proxy, renaming, swallowing, without_budget
+from ..engine.lab_server import editing, proxy, renaming, swallowing, without_budget
 from .driver import ENVIRONMENT
 
 pytestmark = pytest.mark.vllm
@@ -94,6 +94,7 @@ def found(report: dict[str, Any]) -> set[str]:
 def test_every_prediction_is_met(run: Run, tmp_path: Path, name: str) -> None:
     with served(tmp_path, name) as server:
         code, report = report_of(run, "--lab", name, "--endpoint", server.url, "--runner", "v1")
+        _is_audited(run, server.url, tmp_path / name, name)
     assert (failures(report), report["findings"]) == ([], [])
     assert (code, report["verdict"]) == (0, "pass")
     assert report["facts"]["server"]["version"] == "0.32.0"
@@ -105,6 +106,7 @@ def test_one_server_for_all_that_is_asked_of_it(run: Run, tmp_path: Path) -> Non
         code, report = report_of(run, "--lab", "qwen3", "--endpoint", server.url, "--runner", "v1")
         assert (code, failures(report), report["findings"]) == (0, [], [])
         _records(run, server.url, tmp_path)
+        _is_audited(run, server.url, tmp_path / "qwen3", "qwen3")
         _is_spoilt_by_proxies(run, server.url)
         os.kill(_core(tmp_path), signal.SIGKILL)
         with pytest.raises(ServerError, match=r"the vLLM server did not hold up: .*; the end of its log"):
@@ -156,6 +158,40 @@ def _records(run: Run, url: str, folder: Path) -> None:
     # Without the model the texts speak for themselves.
     code, out, _ = run("replay", str(file), "--target", "vllm==0.32.0", "--format", "json")
     assert [row["matches_recorded"] for row in json.loads(out)["facts"]["results"]] == [True] * 14
+
+
+def _is_audited(run: Run, url: str, folder: Path, name: str) -> None:
+    """Without the model's files, the audit sees the prompts that it renders from them; every answer is explained."""
+    parser = family(name).parser
+    assert parser is not None
+    words = ("--parser", parser, "--no-config", "--format", "json")
+    _, out, err = run("audit", "--endpoint", url, *words, "--quiet")
+    assert out, err
+    live = json.loads(out)
+    _, out, _ = run("audit", str(folder), *words, "--target", "vllm==0.32.0")
+    states, wanted = (
+        {
+            (row["conversation"], json.dumps(row["variant"])): (row["state"], row["marker"], row["tokens_after_open"])
+            for row in report["facts"]["prompt_states"]
+        }
+        for report in (live, json.loads(out))
+    )
+    shared = states.keys() & wanted.keys()
+    assert len(shared) >= 24
+    assert {key: states[key] for key in shared} == {key: wanted[key] for key in shared}
+    assert parser in live["facts"]["live"]["explained_by"]
+    assert "ENG508" not in found(live)
+    (row,) = [row for row in live["coverage"] if row["surface"] == "live server"]
+    assert (row["status"], row["reason"]) == ("examined", None)
+    # With the files, ours are held against the server's own.
+    _, out, _ = run("audit", "--endpoint", url, "--model", str(folder), *words, "--quiet")
+    assert json.loads(out)["facts"]["model"]["prompts"]["differing"] == 0
+    with proxy(url) as between:
+        _, out, _ = run("audit", "--endpoint", between.url, *words, "--quiet")
+    assert "ENG508" not in found(json.loads(out))
+    with proxy(url, answer=editing) as between:
+        code, out, _ = run("audit", "--endpoint", between.url, *words, "--quiet")
+    assert (code, "ENG508" in found(json.loads(out))) == (1, True)
 
 
 def _is_spoilt_by_proxies(run: Run, url: str) -> None:
