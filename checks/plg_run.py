@@ -74,13 +74,13 @@ _SAYS: Mapping[Aspect, str] = {
     "delta-size": "the split depends on how many tokens share a delta",
     "hold-back": "text that a stop string holds back is split wrongly",
     "thinking-off": "an answer without a thought is not left alone",
-    "prompt": "is_reasoning_end",
+    "prompt": "is_reasoning_end misreads the ids",
     "grammar-end": "a grammar would start in the wrong place",
-    "content-ids": "extract_content_ids",
-    "adjust-request": "adjust_request",
+    "content-ids": "extract_content_ids does not give the answer's ids",
+    "adjust-request": "adjust_request does not give the request back",
     "empty-delta": "deltas that say nothing",
     "instances": "a second request changes what the first one gets",
-    "token-count": "count_reasoning_tokens",
+    "token-count": "count_reasoning_tokens does not count the thought",
     "raised": "it raised, hung or exited",
 }
 _HINTS: Mapping[Aspect, str] = {
@@ -231,7 +231,7 @@ def _finding(
         severity=severity,
         subject=_subject(subject, aspect),
         location=_place(subject, aspect),
-        evidence={key: value for key, value in evidence.items() if value not in (None, [], "")},
+        evidence={key: value for key, value in evidence.items() if value is not None and value != []},
     )
 
 
@@ -266,6 +266,8 @@ def shown(battery: Battery, one: Outcome | Smallest) -> dict[str, Any]:
     else:
         question, probe, label = one.case.question, one.case.probe, one.case.chunking
         expected, got, why, messages = one.case.expected, one.got, one.case.why, one.messages
+        if one.case.aspect == "token-count":
+            expected = f"{expected[0]} to {expected[1]} tokens"
     stream = next((each for each in question.streams if each.label == label), None)
     tail = battery.setting.vocabulary.decode(question.cell.prompt_ids[-40:])
     return {

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ..parsers.base import ParserUnsupportedError
 from .bench import Bench, Cost, Description
-from .cases import NamedCase, Outcome, judged, leading, named_cases, opening
+from .cases import CLASS_ONLY, NamedCase, Outcome, judged, leading, named_cases, opening
 from .feeding import Feeder
 from .generated import EXAMPLES, Generated, Generator
 from .outputs import Drafts
@@ -112,7 +112,7 @@ def run_battery(
         return Battery(setting, engine, asked, description, refused, setting.problem)
     feeder = Feeder(setting, bench)
     try:
-        cases = list(named_cases(feeder))
+        cases = [case for case in named_cases(feeder) if asked or case.aspect not in CLASS_ONLY]
         before = bench.shared_state()
         outcomes = _named(bench, cases, setting, progress)
         generator = Generator(

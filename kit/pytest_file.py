@@ -146,13 +146,13 @@ def _split(case: NamedCase) -> list[str]:
     return [_deltas(case.question, case.chunking), f"{judge}(streamed(deltas, prompt, kwargs), {expected})"]
 
 
-def _counted(head: int, begin: int) -> list[str]:
+def _counted(least: int, most: int) -> list[str]:
     return [
         "parser = make(kwargs)",
         "if hasattr(parser, 'set_prompt_token_ids'):",
         "    parser.set_prompt_token_ids(list(prompt))",
         "parser.parse(text, prepared(kwargs, prompt), enable_auto_tools=False, model_output_token_ids=ids)",
-        f"assert {max(0, begin - head - 2)} <= parser.count_reasoning_tokens(ids) <= {begin + max(2, head)}",
+        f"assert {least} <= parser.count_reasoning_tokens(ids) <= {most}",
     ]
 
 
@@ -185,7 +185,8 @@ def _generated(one: Smallest, vocabulary: Vocabulary) -> str:
             lines.append(_deltas(other, other.streams[0].label, "other"))
             lines.append("same(in_turns(one, other, prompt, kwargs), *streamed(one, prompt, kwargs))")
         case "token-counts-add-up" if places is not None:
-            lines += _counted(places.head, places.begin)
+            least = max(0, places.begin - places.head - 2)
+            lines += _counted(least, places.begin + max(2, places.head))
         case "content-ids-agree" if places is not None:
             wanted = list(question.ids[places.behind :])
             lines.append(f"assert reasoning_parser(kwargs).extract_content_ids(ids) == {wanted}")
