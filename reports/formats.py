@@ -13,7 +13,7 @@ from typing import TextIO
 from ..checks.report import Report
 from ..errors import InputError
 
-NAMES = ("text", "concise", "json", "sarif", "junit", "github", "gitlab", "markdown")
+NAMES = ("text", "concise", "json", "sarif", "junit", "github", "gitlab", "markdown", "html")
 """What `--format` takes. Each is a module of this room with `render(report) -> str`; json's is `json_report`."""
 _WIDTH = 100
 """Columns of a text report that goes to a file or a pipe."""

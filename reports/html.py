@@ -1,0 +1,157 @@
+"""`--format html`: one file with everything in it, to be looked at in a browser or printed; it asks no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from .. import __version__
+from ..checks.report import Report
+from . import html_audit, html_budget, html_replay, html_verify
+from .html_findings import findings, suppressed
+from .html_replay import Drawing
+from .inputs import Run, runs
+from .markup import Child, Html, el, embedded, exact, join, table
+from .wording import counted, judged_as, verdict_line
+
+_MARK = {"pass": "✓", "fail": "✕", "incomplete": "◐"}
+_STATUS = {"examined": "✓ examined", "partial": "◐ in part", "skipped": "✕ not evaluated", "absent": "– not given"}
+
+
+def render(report: Report) -> str:
+    """The report as an HTML document. The same outcome gives the same bytes."""
+    parts = runs(report)
+    drawing = Drawing.of([run.facts for run in parts])
+    sections = [_run(report, run, number, drawing) for number, run in enumerate(parts, 1)]
+    gate = len(parts) > 1 or any(run.name is not None for run in parts)
+    body = [
+        _header(report),
+        _nav(report, parts) if gate else None,
+        el(
+            "main",
+            findings(report, drawing.anchors),
+            *sections,
+            suppressed(report),
+            _coverage(report),
+            id="main",
+        ),
+        el("footer", f"reasonctl {__version__}. This page stands alone: it loads nothing and sends nothing."),
+        el("div", id="hint", role="tooltip", hidden=True),
+        el("script", embedded(drawing.as_json()), type="application/json", id="drawing") if drawing.strips else None,
+    ]
+    script, style = _asset("report.js"), _asset("report.css")
+    head = [
+        el("meta", charset="utf-8"),
+        el("meta", http_equiv="Content-Security-Policy", content=_policy(script, style)),
+        el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        el("title", f"{report.verdict}: reasonctl {report.command}"),
+        Html(f"<style>{style}</style>"),
+    ]
+    page = join(el("head", *head), el("body", *body, Html(f"<script>{script}</script>")))
+    return f'<!doctype html>\n<html lang="en">{page}</html>\n'
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _policy(script: str, style: str) -> str:
+    """Only this file's own script and style run, whatever a text manages to smuggle in; nothing is fetched."""
+    own = {name: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for name, text in
+           (("script", script), ("style", style))}  # fmt: skip
+    return (
+        f"default-src 'none'; script-src 'sha256-{own['script']}'; style-src 'sha256-{own['style']}'; base-uri 'none'"
+    )
+
+
+def _header(report: Report) -> Html:
+    said = verdict_line(report).partition("  ")[2]
+    return el(
+        "header",
+        el("a", "skip to the report", href="#main", class_="skip"),
+        el(
+            "div",
+            el("span", f"reasonctl {report.command}", class_="tool"),
+            el("button", "theme: as the system", type="button", id="theme", hidden=True),
+            class_="top",
+        ),
+        el("h1", _verdict(report.verdict), el("span", said)),
+        el("p", f"judged as {judged_as(report)}", class_="dim"),
+    )
+
+
+def _verdict(verdict: str) -> Html:
+    mark = el("span", _MARK.get(verdict, "?"), aria_hidden="true")
+    return el("span", mark, f" {verdict.upper()} ", class_=f"verdict {verdict}")
+
+
+def _nav(report: Report, parts: tuple[Run, ...]) -> Html:
+    """A gate's runs, each with its verdict."""
+    rows = [
+        (
+            _verdict(run.verdict),
+            el("a", run.name or run.command, href=f"#run-{number}"),
+            run.target,
+            exact(run.error, 300) if run.error else _counts(told.get("summary") or {}),
+        )
+        for number, (run, told) in enumerate(zip(parts, report.facts["runs"], strict=True), 1)
+    ]
+    config = report.facts.get("config")
+    title = f"{counted(len(parts), 'run')} of {config}" if config else counted(len(parts), "run")
+    return el("nav", el("h2", title), table(("", "run", "judged as", ""), rows), aria_label="runs")
+
+
+def _counts(summary: Mapping[str, int]) -> str:
+    words = [counted(summary[kind], kind) for kind in ("error", "warning") if summary.get(kind)]
+    words += [f"{summary['suppressed']} suppressed"] if summary.get("suppressed") else []
+    return ", ".join(words)
+
+
+def _run(report: Report, run: Run, number: int, drawing: Drawing) -> Html | None:
+    """What one command looked at; None for one of which there is nothing to draw."""
+    if run.error is not None:
+        drawn: Child = el("p", exact(run.error), class_="bad")
+    else:
+        drawn = _drawn(report, run, drawing)
+    if not drawn:
+        return None
+    title = run.name or {"audit": "The model and its parsers", "validate-config": "Budgets"}.get(run.command)
+    return el(
+        "section",
+        el("h2", title or {"replay": "Traces", "verify": "The server's cases"}.get(run.command, run.command)),
+        drawn,
+        id=f"run-{number}",
+    )
+
+
+def _drawn(report: Report, run: Run, drawing: Drawing) -> Html | None:
+    facts: Mapping[str, Any] = run.facts
+    if run.command == "audit":
+        servers = facts.get("servers")
+        if not isinstance(servers, list):
+            return html_audit.show(facts, run.target)
+        return join(
+            *(join(el("h3", str(server.get("name"))), html_audit.show(server, run.target)) for server in servers)
+        )
+    if run.command == "replay":
+        return html_replay.show(facts, report.findings, drawing)
+    if run.command == "validate-config":
+        return html_budget.show(facts, run.target)
+    return html_verify.show(facts) if run.command == "verify" else None
+
+
+def _coverage(report: Report) -> Html | None:
+    """What was looked at, and above all what was not."""
+    order = ("skipped", "partial", "examined", "absent")
+    rows = sorted(report.coverage, key=lambda row: order.index(row.status))
+    styles = {"examined": "good", "partial": "warn", "skipped": "bad", "absent": "dim"}
+    told = [
+        (row.surface, el("span", _STATUS[row.status], class_=styles[row.status]), exact(row.reason or "", 1000))
+        for row in rows
+    ]
+    if not told:
+        return None
+    return el("section", el("h2", "What was looked at"), table(("surface", "", ""), told), id="coverage")
