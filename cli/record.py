@@ -15,6 +15,7 @@ from ..errors import InputError
 from .given import KWARGS, kwargs_in, not_empty, taken
 
 if TYPE_CHECKING:
+    from ..engine.endpoint import Endpoint
     from ..engine.kinds import Server
     from ..traces.record import Recording
 
@@ -98,7 +99,7 @@ def record(
     key = key_from(api_key_env)
     with Endpoint(endpoint, key=key, seconds=timeout) as server_at, _Output(output, append=append, secret=key) as out:
         server = identify(server_at)
-        model = served_model_name or _only_model(server, server_at.url)
+        model = served_model_name or _only_model(server, server_at)
         recorder = Recorder(server_at, server, model, out.keep, parser=parser)
         total = len(bodies) * repeat * len(ways)
         try:
@@ -110,7 +111,7 @@ def record(
                             advance()
         finally:
             if not quiet and out.kept:
-                typer.echo(_summary(out.kept, server, output), err=True)
+                typer.echo(out.without_key(_summary(out.kept, server, output)), err=True)
 
 
 class _Output:
@@ -137,14 +138,18 @@ class _Output:
         if self._file is not None:
             self._file.close()
 
+    def without_key(self, text: str) -> str:
+        """A text, or JSON, that the server may have put the key into which it was sent."""
+        for spelled in {self._secret, json.dumps(self._secret, ensure_ascii=False)[1:-1]} if self._secret else ():
+            text = text.replace(str(spelled), "***")
+        return text
+
     def keep(self, recording: Recording) -> None:
         """Write one trace at once: what comes later may fail."""
         from ..reports import formats
 
         try:
-            text = json.dumps(recording.line, ensure_ascii=False, separators=(",", ":")) + "\n"
-            if self._secret:  # a server may send back what it was sent
-                text = text.replace(json.dumps(self._secret, ensure_ascii=False)[1:-1], "***")
+            text = self.without_key(json.dumps(recording.line, ensure_ascii=False, separators=(",", ":"))) + "\n"
             if self._path == "-":
                 formats.to_stdout(text)
                 sys.stdout.flush()
@@ -170,11 +175,12 @@ def _without_line(recording: Recording) -> Recording:
     return replace(recording, line={})
 
 
-def _only_model(server: Server, url: str) -> str:
+def _only_model(server: Server, endpoint: Endpoint) -> str:
     if len(server.models) == 1:
         return server.models[0]
-    what = f"serves {', '.join(server.models)}" if server.models else "does not tell which models it serves"
-    raise InputError(what, source=url, mend="say which one with --served-model-name")
+    names = endpoint.hidden(", ".join(server.models))
+    what = f"serves {names}" if names else "does not tell which models it serves"
+    raise InputError(what, source=endpoint.url, mend="say which one with --served-model-name")
 
 
 def _summary(kept: Sequence[Recording], server: Server, output: str) -> str:

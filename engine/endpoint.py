@@ -222,7 +222,7 @@ class Endpoint:
             raise kind(f"{self.url}: {what} ({self.hidden(str(error) or type(error).__name__)})") from None
 
     def _no_api(self, response: httpx.Response) -> InputError:
-        kind = response.headers.get("content-type", "no type").partition(";")[0]
+        kind = self.hidden(response.headers.get("content-type", "no type").partition(";")[0])
         return InputError(
             f"what answers there is no OpenAI-compatible server ({kind})",
             source=self.url,

@@ -22,6 +22,7 @@ from .fake_server import OUTPUT, PROMPT, PROMPT_TEXT, RAW, Asked, FakeServer
 
 Run = Callable[..., tuple[int, str, str]]
 SECRET = "sk-very-secret-123"
+CHAT = "/v1/chat/completions"
 
 
 def recorded(run: Run, server: FakeServer, *arguments: str) -> list[dict[str, Any]]:
@@ -238,7 +239,7 @@ def test_requests_come_from_files_and_options_win(run: Run, tmp_path: Path) -> N
         ('{"messages": []}', "neither messages nor a request body"),
         ('[{"role": "user", "content": "a"}]\n{"messages": 3}\n', ":2: neither"),
         ('{"messages": [', "not JSON"),
-        ('{"messages": [{"role": "user"}], "max_tokens": "9"}', "request.max_tokens is no number"),
+        ('{"messages": [{"role": "user"}], "max_tokens": "9"}', "request.max_tokens is a text, where a number belongs"),
         ('[{"role": "user", "content": "\\ud83d"}]', "half a character"),
     ],
 )
@@ -300,6 +301,80 @@ def test_a_server_that_echoes_the_key_does_not_make_us_show_it(run: Run, monkeyp
         said = refused(run, "--endpoint", server.url, "--api-key-env", "THE_KEY")
     assert "HTTP 401: bad key Bearer ***" in said
     assert SECRET not in said
+
+
+def _echo(asked: Asked) -> str:
+    return asked.headers["Authorization"].removeprefix("Bearer ")
+
+
+def _answering(make: Callable[[str, dict[str, Any]], Any]) -> fake.Answer:
+    """Chat completions with the key put somewhere into the whole answer, or into the first chunk."""
+
+    def chat(asked: Asked) -> None:
+        key = _echo(asked)
+        if not asked.body["stream"]:
+            asked.json(make(key, fake.message(asked, field="reasoning")))
+            return
+        first = {"id": "c", "object": "chat.completion.chunk", "model": "m", "choices": [{"index": 0, "delta": {}}]}
+        choice = {"index": 0, "delta": {"content": "4"}, "finish_reason": "stop"}
+        asked.events([make(key, first), {**first, "choices": [choice]}])
+
+    return chat
+
+
+def _in_message(field: str, value: Callable[[str], Any]) -> Callable[[str, dict[str, Any]], Any]:
+    def make(key: str, answer: dict[str, Any]) -> dict[str, Any]:
+        said = answer["choices"][0].get("message") or answer["choices"][0]["delta"]
+        said[field] = value(key)
+        return answer
+
+    return make
+
+
+def _call(key: str) -> list[dict[str, Any]]:
+    return [{"index": 0, "id": key, "function": {"name": key, "arguments": json.dumps({"k": key})}}]
+
+
+ECHOES: dict[str, dict[str, fake.Answer]] = {
+    "content": {CHAT: _answering(_in_message("content", lambda key: f"your key {key} is good"))},
+    "reasoning": {CHAT: _answering(_in_message("reasoning", lambda key: f"the key is {key}"))},
+    "tool call": {CHAT: _answering(_in_message("tool_calls", _call))},
+    "id": {CHAT: _answering(lambda key, answer: {**answer, "id": key})},
+    "usage": {CHAT: _answering(lambda key, answer: {**answer, "usage": {key: 1, "by": key}})},
+    "error in place of an answer": {CHAT: _answering(lambda key, _: {"error": {"message": f"no such key {key}"}})},
+    "error as text": {CHAT: _answering(lambda key, _: {"error": key})},
+    "refusal": {CHAT: lambda asked: asked.json({"error": {"message": f"bad {_echo(asked)}"}}, 400)},
+    "failure": {CHAT: lambda asked: asked.raw(f"oops {_echo(asked)}", "text/plain", 500)},
+    "redirect": {CHAT: lambda asked: asked.raw("", "text/plain", 302, Location=f"http://x/?key={_echo(asked)}")},
+    "kind": {CHAT: lambda asked: asked.raw("hello", f"text/{_echo(asked)}")},
+    "no JSON in a stream": {CHAT: lambda asked: asked.events([f"data: {{{_echo(asked)}\n\n"])},
+    "stream that breaks off": {CHAT: lambda asked: asked.events([f": {_echo(asked)}\n\n"], done=False)},
+    "models": {"/v1/models": lambda asked: fake.models("vllm", _echo(asked), "other")(asked)},
+    "version": {"/version": lambda asked: asked.json({"version": f"0.33.0+{_echo(asked)}"})},
+}
+
+
+@pytest.mark.parametrize("key", [SECRET, 'sk-with-"quote\\and-slash/'], ids=["plain", "escaped"])
+@pytest.mark.parametrize("place", ECHOES)
+def test_a_key_that_comes_back_is_told_nowhere(
+    run: Run, place: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever a server does with the key it was sent: neither the trace nor a message has it."""
+    monkeypatch.setenv("THE_KEY", key)
+    spellings = {key, json.dumps(key)[1:-1]}
+    with fake.vllm() as server:
+        server.routes |= ECHOES[place]
+        for way in ("--stream", "--no-stream"):
+            file = tmp_path / f"t{way}.jsonl"
+            named = () if place == "models" else ("--served-model-name", "lab")
+            call = ("record", "--endpoint", server.url, *named, "--api-key-env", "THE_KEY", way)
+            _, out, err = run(*call)
+            run(*call, "-o", str(file))
+            kept = file.read_text(encoding="utf-8") if file.exists() else ""
+            assert out + err
+            assert not any(one in text for one in spellings for text in (out, err, kept)), way
+            for line in (out + kept).splitlines():
+                json.loads(line)
 
 
 def test_without_a_key_the_way_to_give_one_is_said(run: Run) -> None:
