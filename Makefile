@@ -10,7 +10,7 @@ VLLM_MODELLED := 0.33.0
 # pytest-xdist: `auto` takes every core.
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test test-fast lint format typecheck wheel-check bench clean
+.PHONY: demo test test-fast lint format typecheck wheel-check docs bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m reasonctl audit --model fixture:qwen3 --parser qwen3
@@ -42,6 +42,10 @@ typecheck: $(VENV)/.tested
 wheel-check: $(VENV)/.tested
 	$(BIN)/python tests/wheel_check.py
 
+# Every link inside docs/ is checked; nothing is fetched. The site is build/site.
+docs: $(VENV)/.documented
+	$(BIN)/zensical build --strict --clean
+
 bench: $(VENV)/.tested $(VLLM_ENV)/.installed
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/replay.py
@@ -58,6 +62,10 @@ $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.tested: pyproject.toml $(VENV)/.installed
 	$(PIP) install -q -e ".[dev,real]"
+	touch $@
+
+$(VENV)/.documented: pyproject.toml $(VENV)/.installed
+	$(PIP) install -q -e ".[docs]"
 	touch $@
 
 # The real vLLM: one CPU environment, and the newer version's Python files laid over it (first on PYTHONPATH).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
@@ -145,7 +146,7 @@ def _link(page: str, rule: type[Rule]) -> str:
 def _overview(members: list[type[Rule]], link: Callable[[type[Rule]], str]) -> list[str]:
     lines = ["| id | slug | severity | fires when |", "|---|---|---|---|"]
     for rule in members:
-        what = " ".join(paragraphs(rule.what)).replace("|", "\\|")
+        what = " ".join(_prose(rule.what)).replace("|", "\\|")
         lines.append(f"| [{rule.id}]({link(rule)}) | {rule.slug} | {rule.severity} | {what} |")
     return lines
 
@@ -160,23 +161,28 @@ def _page(rule: type[Rule], level: str) -> list[str]:
     command = command_of(rule)
     lines = [f'<a id="{rule.id.lower()}"></a>', "", f"{level} {rule.id} {rule.slug}", "", f"Severity: {rule.severity}."]
     for title, text in (("What it does", rule.what), ("Why it matters", rule.why)):
-        lines += ["", f"**{title}.** " + "\n\n".join(paragraphs(text))]
+        lines += ["", f"**{title}.** " + "\n\n".join(_prose(text))]
     lines += ["", "**Example**", "", "```", *_verbatim(rule.example).splitlines(), "```"]
-    lines += ["", "**Do instead.** " + "\n\n".join(paragraphs(rule.instead))]
-    lines += ["", f"**Affected versions.** {' '.join(rule.versions.split())}"]
+    lines += ["", "**Do instead.** " + "\n\n".join(_prose(rule.instead))]
+    lines += ["", f"**Affected versions.** {' '.join(_prose(rule.versions))}"]
     if rows:
         lines += ["", "| releases | what holds in them | read from |", "|---|---|---|"]
         lines += [
-            "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+            "| " + " | ".join(" ".join(_prose(cell)).replace("|", "\\|") for cell in cells) + " |"
             for cells in ((row.range_text, row.text or f"{row.kind} {row.name}", row.source) for row in rows)
         ]
     for kind, count in counts.items():
         lines += ["", f"It asks for any of {count} {KINDS[kind]}, each with its releases (`versions.tsv`)."]
     if rule.sources:
-        lines += ["", "**Sources**", "", *(f"- {' '.join(source.split())}" for source in rule.sources)]
+        lines += ["", "**Sources**", "", *(f"- {' '.join(_prose(source))}" for source in rule.sources)]
     lines += ["", "**How it was reproduced**", "", "```"]
     lines += [f"$ {command}"] if command is not None else []
     return [*lines, f'$ python -m pytest tests -k "{names_of_tests(rule)}"', "```"]
+
+
+def _prose(text: str) -> list[str]:
+    """Paragraphs for Markdown: a marker such as `<think>` that stands in plain words is text, and no HTML."""
+    return [re.sub(r"(`[^`]*`)|<", lambda found: found[1] or "&lt;", part) for part in paragraphs(text)]
 
 
 def _families(rules: list[type[Rule]]) -> dict[str, list[type[Rule]]]:

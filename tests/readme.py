@@ -1,8 +1,9 @@
 """The examples of README.md and docs/ are real: each `console` block is a command and what it prints.
 
 python tests/readme.py            exits 1 where a block is not what its command prints now, or a made file is old
-python tests/readme.py --write    puts what the commands print now into the pages, and makes docs/rules/ and
-                                  checks/reproduced.json, which follow from the rules and the pages
+python tests/readme.py --write    puts what the commands print now into the pages, and makes docs/rules/,
+                                  docs/reference/commands.md and checks/reproduced.json, which follow from the rules,
+                                  the command line and the pages
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _FINDING = re.compile(r"\b(?:error|warning|info|note) (?P<rule>[A-Z]{3}\d{3}) [a
 
 def pages() -> tuple[Path, ...]:
     """Every page with examples: the pitfalls first, since each of theirs is about one rule."""
-    docs = sorted((ROOT / "docs").glob("*.md"))
+    docs = sorted((ROOT / "docs").rglob("*.md"))
     return tuple(sorted((ROOT / "README.md", *docs), key=lambda page: page.name != "pitfalls.md"))
 
 
@@ -81,11 +82,13 @@ def reproduced() -> dict[str, str]:
 
 def made() -> Iterator[tuple[Path, str]]:
     """The files that are made, each with what it must hold: after the pages' own examples are as they should be."""
+    from reasonctl.cli.reference import command_page
     from reasonctl.cli.rules import family_pages
 
     yield REPRODUCED, json.dumps(reproduced(), indent=1, ensure_ascii=False) + "\n"
     for name, text in family_pages().items():
         yield ROOT / "docs" / "rules" / name, text
+    yield ROOT / "docs" / "reference" / "commands.md", command_page()
 
 
 def main() -> int:
