@@ -71,12 +71,13 @@ def refreshed(text: str, *, only: str = "") -> str:
 
 
 def reproduced() -> dict[str, str]:
-    """For each rule that an example shows, by id: the first command that shows it."""
+    """For each rule that an example shows, by id: the first command that shows it on files that the package ships."""
     found: dict[str, str] = {}
     for page in pages():
         for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
             for finding in _FINDING.finditer(block["output"]):
-                found.setdefault(finding["rule"], block["command"])
+                if "docs/" not in block["command"]:
+                    found.setdefault(finding["rule"], block["command"])
     return dict(sorted(found.items()))
 
 
