@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..parsers.models.harmony import VARIABLE, VOCABULARY, is_fork
 from .coded import CodedPrompts, RefusedError
 from .cut import CodedTokenizer
 from .messages import as_sent
@@ -23,8 +24,6 @@ from .render import RenderRequest
 if TYPE_CHECKING:
     from openai_harmony import HarmonyEncoding, Message
 
-VARIABLE = "TIKTOKEN_ENCODINGS_BASE"
-VOCABULARY = "o200k_base.tiktoken"
 _EFFORTS = ("low", "medium", "high")
 _CALL_HEADER = re.compile(r"assistant<\|channel\|>(.+?) to=(.+) <\|constrain\|>(.+)", re.DOTALL)
 
@@ -32,27 +31,30 @@ _CALL_HEADER = re.compile(r"assistant<\|channel\|>(.+?) to=(.+) <\|constrain\|>(
 def read(folder: Path) -> CodedPrompts | str:
     """The prompts of gpt-oss, or why they are not evaluated.
 
-    The library downloads its vocabulary where the variable is not set, so without it nothing is asked of it.
+    The fork carries its vocabulary. The original downloads it where the variable is not set, so without it nothing is
+    asked of it.
     """
     base = os.environ.get(VARIABLE)
-    if not base:
+    if not base and not is_fork():
         return (
-            "openai-harmony renders gpt-oss, and would download its vocabulary;"
-            f" to have it evaluated: set {VARIABLE} to a folder with {VOCABULARY}"
+            "openai-harmony renders gpt-oss, and would download its vocabulary; to have it evaluated: pip install"
+            f" 'reasonctl[harmony]' for the fork that has it, or set {VARIABLE} to a folder with {VOCABULARY}"
         )
     try:
-        return _read(folder, Path(base) / VOCABULARY)
+        return _read(folder, Path(base) / VOCABULARY if base else None)
     except Exception as error:  # the library's own class for a file it cannot take, OSError for none
         reason = " ".join(str(error).split())[:200]
-        return f"openai-harmony renders gpt-oss, but cannot read {VOCABULARY} in {VARIABLE} ({reason})"
+        where = f"cannot read {VOCABULARY} in {VARIABLE}" if base else "cannot be loaded"
+        return f"openai-harmony renders gpt-oss, but {where} ({reason})"
 
 
 @functools.lru_cache(maxsize=4)
-def _read(folder: Path, file: Path) -> HarmonyPrompts:
+def _read(folder: Path, file: Path | None) -> HarmonyPrompts:
     from openai_harmony import HarmonyEncodingName, load_harmony_encoding
 
-    pieces = _pieces(file)
-    return HarmonyPrompts(folder, load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS), pieces)
+    pieces = _pieces(file) if file is not None else None
+    encoding = load_harmony_encoding(HarmonyEncodingName.HARMONY_GPT_OSS)
+    return HarmonyPrompts(folder, encoding, _own_pieces(encoding) if pieces is None else pieces)
 
 
 class HarmonyPrompts(CodedPrompts):
@@ -232,8 +234,9 @@ def _version() -> tuple[str, str]:
     return "openai-harmony", "?"
 
 
+@functools.cache
 def _is_fork() -> bool:
-    return _version()[0] == "oss-harmony"
+    return is_fork()
 
 
 def _tokenizer(folder: Path, encoding: HarmonyEncoding, pieces: Mapping[int, bytes], by: str) -> CodedTokenizer:
@@ -258,6 +261,13 @@ def _pieces(file: Path) -> dict[int, bytes]:
     """Id to bytes, of a file with a line `BASE64 ID` for each token."""
     lines = (line.split() for line in file.read_bytes().splitlines())
     return {int(one): base64.b64decode(text) for text, one in lines}
+
+
+def _own_pieces(encoding: HarmonyEncoding) -> dict[int, bytes]:
+    """The same, as the library itself joins each token; its special tokens come behind all others."""
+    bytes_of = encoding._inner.decode_bytes
+    first_special = min(encoding.encode(text, allowed_special="all")[0] for text in encoding.special_tokens_set)
+    return {one: bytes_of([one]) for one in range(first_special)}
 
 
 def _byte_level(piece: bytes) -> str:

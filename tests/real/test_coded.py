@@ -185,6 +185,18 @@ def test_a_broken_vocabulary_of_harmony_is_not_evaluated(tmp_path: Path, monkeyp
     assert "hash mismatch" in model.code_prompt
 
 
+def test_the_vocabulary_inside_the_fork_is_that_of_the_file(
+    models: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(coded_harmony.VARIABLE, raising=False)
+    inside, of_file = coded(load_model(str(gpt_oss_folder(tmp_path)))).tokenizer, coded(models["harmony"]).tokenizer
+    assert inside.size == of_file.size > 201000
+    assert dict(inside.vocab) == dict(of_file.vocab)
+    assert inside.special_tokens == of_file.special_tokens
+    ids = inside.encode("<|start|>Größe 5 €, 你好 🙂")
+    assert (ids, inside.joined(ids)) == (of_file.encode("<|start|>Größe 5 €, 你好 🙂"), of_file.joined(ids))
+
+
 @pytest.mark.parametrize("name", ["v13", "harmony"])
 def test_the_tokenizer(models: Any, name: str) -> None:
     tokenizer: Any = models[name].tokenizer
