@@ -56,11 +56,7 @@ class BudgetOverrun(Rule):
         whose = "the request's budget" if budget.by == "request" else "the server's default budget"
         yield cls.finding(
             f"{tokens} thinking tokens, where {whose} of {budget.asked} allows {most}",
-            hint="prove with reasonctl verify that this server enforces budgets"
-            if why is None and facts.given
-            else "put the budget where the server reads it; reasonctl validate-config shows what it is granted"
-            if facts.given
-            else "give --model or --serve for the cause",
+            hint=_hint(facts, budget, why),
             confidence=_confidence(facts),
             cause=why.rule if why is not None else None,
             subject=facts.subject(),
@@ -115,7 +111,7 @@ class ThinkingAteTheAnswer(SplitRule):
             if (mode.reasoning or "").strip() and not (mode.content or "").strip():
                 thought = facts.trace.thought
                 more = {"thinking_tokens": sum(block.tokens for block in thought.blocks)} if thought is not None else {}
-                text = f"{result.parser} {called(mode)}: the run was cut by its length with nothing but reasoning in it"
+                text = f"the run was cut by its length, and {result.parser} gives nothing but reasoning, {called(mode)}"
                 return text, None if mode.chunking is None else mode, more
         return None
 
@@ -220,6 +216,16 @@ def _lost(facts: ReplayFacts, budget: Budget, block: Block) -> Cause | None:
     if facts.command is not None and facts.command.known("speculative-config"):
         return Cause("BUD327", (asked, ("server", "it decodes speculatively"), ran), False)
     return None
+
+
+def _hint(facts: ReplayFacts, budget: Budget, why: Cause | None) -> str:
+    if not facts.given:
+        return "give --model or --serve for the cause"
+    if why is None:
+        return f"reasonctl verify --endpoint URL --budget {budget.asked} proves whether this server enforces it"
+    if why.rule == "BUD314":
+        return "this server counts generated tokens only; --target slimserve judges it by that"
+    return "put the budget where the server reads it; reasonctl validate-config BODY.json shows what it is granted"
 
 
 def _tokens(facts: ReplayFacts, block: Block) -> int:

@@ -38,7 +38,7 @@ class ReasoningOnly(SplitRule):
             return None
         for mode in facts.real_modes(result):
             if (mode.reasoning or "").strip() and not (mode.content or "").strip():
-                text = f"{result.parser} {called(mode)}: the run ended with stop and nothing but reasoning came out"
+                text = f"the run ended with stop, and {result.parser} gives nothing but reasoning, {called(mode)}"
                 return text, None if mode.chunking is None else mode, {}
         return None
 
