@@ -19,16 +19,35 @@ _WIDTH = 100
 """Columns of a text report that goes to a file or a pipe."""
 
 
-def write(report: Report, outputs: Sequence[tuple[str, Path | None]], *, verbose: bool, quiet: bool) -> None:
+_FORGES = ("sarif", "github", "gitlab")
+"""Formats whose readers look for files from the top of the repository, wherever the settings file is."""
+
+
+def write(
+    report: Report,
+    outputs: Sequence[tuple[str, Path | None]],
+    *,
+    verbose: bool,
+    quiet: bool,
+    base: Path | None = None,
+) -> None:
     """Write `report` in each (format, file or None for stdout). Raises InputError for a file it cannot write.
 
     `github` also appends to the job's summary, where GitHub Actions names the step's file for it.
+
+    Args:
+        report: what to write.
+        outputs: the formats, each with its file or None for standard output.
+        verbose: text shows what it otherwise counts.
+        quiet: text is its last line.
+        base: the folder that the report's paths are relative to.
     """
+    below = _below(base)
     for name, path in outputs:
         if path is None or str(path) == "-":
-            to_stdout(render(report, name, verbose=verbose, quiet=quiet, stream=sys.stdout))
+            to_stdout(render(report, name, verbose=verbose, quiet=quiet, stream=sys.stdout, below=below))
         else:
-            to_file(render(report, name, verbose=verbose, quiet=quiet), path)
+            to_file(render(report, name, verbose=verbose, quiet=quiet, below=below), path)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary and any(name == "github" for name, _ in outputs):
         from . import step_summary
@@ -37,15 +56,39 @@ def write(report: Report, outputs: Sequence[tuple[str, Path | None]], *, verbose
 
 
 def render(
-    report: Report, name: str, *, verbose: bool = False, quiet: bool = False, stream: TextIO | None = None
+    report: Report,
+    name: str,
+    *,
+    verbose: bool = False,
+    quiet: bool = False,
+    stream: TextIO | None = None,
+    below: str = "",
 ) -> str:
-    """The report in one format. `stream` is the terminal it is meant for, None for a file."""
+    """The report in one format.
+
+    Args:
+        report: what to show.
+        name: of the format.
+        verbose: text shows what it otherwise counts.
+        quiet: text is its last line.
+        stream: the terminal it is meant for, None for a file.
+        below: where the folder of the report's paths is in the repository, `deploy/`, empty for its top.
+    """
     if name == "text":
         from . import text
 
         return text.render(report, width=width(stream), colour=colour(stream), verbose=verbose, quiet=quiet)
     module = import_module(f".{'json_report' if name == 'json' else name}", __package__)
-    return str(module.render(report))
+    return str(module.render(report, below) if name in _FORGES else module.render(report))
+
+
+def _below(base: Path | None) -> str:
+    """Where `base` is in the repository that holds it: `deploy/`, empty at its top and outside of any."""
+    if base is None:
+        return ""
+    base = base.resolve()
+    top = next((folder for folder in (base, *base.parents) if (folder / ".git").exists()), base)
+    return "" if top == base else f"{base.relative_to(top).as_posix()}/"
 
 
 def colour(stream: TextIO | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..checks.finding import SEVERITIES, Finding, Severity
 from ..checks.report import Report
 from . import concise
-from .inputs import Owners, inputs
+from .inputs import Owners, from_top, inputs
 from .wording import SEVERITY_WORD, counted, place, verdict_line, visible
 
 SHOWN = 10
@@ -13,16 +13,20 @@ SHOWN = 10
 _COMMAND: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "notice"}
 
 
-def render(report: Report) -> str:
+def render(report: Report, below: str = "") -> str:
     """The first ten annotations of each kind, most severe first; the rest as a folded list; the verdict as a line.
 
     Escapes follow GitHub's toolkit (`packages/core/src/command.ts`): `%`, carriage return and newline everywhere, and
     in properties `:` and `,` as well.
+
+    Args:
+        report: what to tell.
+        below: where the folder of the report's paths is in the repository, `deploy/`.
     """
     owners = Owners(inputs(report))
     live = [finding for finding in report.findings if finding.suppressed is None]
     kinds = {severity: [finding for finding in live if finding.severity == severity] for severity in SEVERITIES}
-    lines = [_annotation(report, owners, finding) for found in kinds.values() for finding in found[:SHOWN]]
+    lines = [_annotation(report, owners, finding, below) for found in kinds.values() for finding in found[:SHOWN]]
     more = {severity: len(found) - SHOWN for severity, found in kinds.items() if len(found) > SHOWN}
     if more:
         said = ", ".join(counted(number, f"more {SEVERITY_WORD[severity]}") for severity, number in more.items())
@@ -33,11 +37,12 @@ def render(report: Report) -> str:
     return "\n".join([*lines, _plain(f"reasonctl {report.command}: {verdict_line(report)}")]) + "\n"
 
 
-def _annotation(report: Report, owners: Owners, finding: Finding) -> str:
+def _annotation(report: Report, owners: Owners, finding: Finding, below: str) -> str:
     properties = {"title": f"{finding.rule} {finding.slug}"}
     if finding.location:
         where = finding.location
-        properties = {"file": visible(where.path), "line": str(where.line), "col": str(where.column), **properties}
+        file = visible(from_top(where.path, below))
+        properties = {"file": file, "line": str(where.line), "col": str(where.column), **properties}
     about = "" if place(finding) else f"{visible(owners.place(report, finding).path)}: "
     text = f"{about}{visible(finding.message)}" + (f"\n{visible(finding.hint)}" if finding.hint else "")
     listed = ",".join(f"{key}={_property(value)}" for key, value in properties.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -174,6 +175,20 @@ def marks(findings: Iterable[Finding]) -> Iterator[str]:
         mark = finding.fingerprint
         seen[mark] += 1
         yield mark if seen[mark] == 1 else f"{mark}-{seen[mark]}"
+
+
+def from_top(path: str, below: str) -> str:
+    """A path of the report as the forge looks for it, from the top of the repository.
+
+    What is no file of the project stays: an absolute path, `fixture:NAME`, standard input.
+
+    Args:
+        path: as the report has it.
+        below: where the folder that it is relative to is in the repository, `deploy/`.
+    """
+    if not below or path.startswith(("/", "fixture:")) or path == "-":
+        return path
+    return posixpath.normpath(below + path)
 
 
 def _of(report: Report, run: Run) -> Iterator[Input]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +12,7 @@ from urllib.parse import quote
 from ..checks.finding import Finding, Location, Severity
 from ..checks.report import Report
 from ..checks.rule import Rule, all_rules
-from .inputs import Owners, inputs, marks, runs
+from .inputs import Owners, from_top, inputs, marks, runs
 from .wording import about, visible
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -21,17 +22,22 @@ _PROBLEM: dict[Severity, str] = {"error": "error", "warning": "warning", "info":
 _TOP = "%SRCROOT%"
 
 
-def render(report: Report) -> str:
+def render(report: Report, below: str = "") -> str:
     """One run. Every result has a file and a line, so that code scanning shows it; coverage gaps are notifications.
 
     `partialFingerprints` leaves GitHub's own `primaryLocationLineHash` to its upload action: that computes it from the
     file and warns of every other value (`src/fingerprints.ts` of github/codeql-action, its issue 4052).
+
+    Args:
+        report: what to tell.
+        below: where the folder of the report's paths is in the repository, `deploy/`.
     """
     from .. import __version__
 
     known = all_rules()
     owners = Owners(inputs(report))
     places = [owners.place(report, finding) for finding in report.findings]
+    places = [replace(place, path=from_top(place.path, below)) for place in places]
     ids = sorted({finding.rule for finding in report.findings})
     run = {
         "tool": {
@@ -56,7 +62,7 @@ def render(report: Report) -> str:
         ],
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {
-            _TOP: {"description": {"text": "The folder of the configuration file, else the top of the repository."}}
+            _TOP: {"description": {"text": "The top of the repository; without one, the folder of the settings file."}}
         },
         "results": [
             _result(finding, place, mark, ids.index(finding.rule))

@@ -19,6 +19,7 @@ from reasonctl.checks.finding import Coverage, Finding, Location
 from reasonctl.checks.report import Policy, Report
 from reasonctl.errors import InputError
 from reasonctl.reports import concise, formats, github, gitlab, json_report, junit, markdown, sarif, step_summary
+from reasonctl.reports.inputs import from_top
 
 HOSTILE = Finding(
     rule="INT903",
@@ -486,6 +487,42 @@ def test_model_is_not_told_twice(audit_report: Report) -> None:
     lines = concise.render(replace(audit_report, findings=(inside, outside))).splitlines()
     assert "[vllm==0.33.0 › parser qwen3]" in lines[0]
     assert "[vllm==0.33.0 › model models/qwen3, parser qwen3]" in lines[1]
+
+
+def test_forges_get_paths_from_the_top_of_the_repository(
+    audit_report: Report, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".git").mkdir()
+    project = tmp_path / "services" / "chat"
+    project.mkdir(parents=True)
+    outputs = [(name, tmp_path / name) for name in ("sarif", "gitlab", "github", "json", "concise")]
+    formats.write(audit_report, outputs, verbose=False, quiet=False, base=project)
+    said = {name: path.read_text("utf-8") for name, path in outputs}
+    first = json.loads(said["sarif"])["runs"][0]["results"][0]
+    assert first["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "services/chat/deploy/my%20qwen.sh"
+    assert first["partialFingerprints"]["reasonctlFinding/v1"] == audit_report.findings[0].fingerprint
+    assert json.loads(said["gitlab"])[0]["location"]["path"] == "services/chat/deploy/my qwen.sh"
+    assert said["github"].startswith("::error file=services/chat/deploy/my qwen.sh,line=3,")
+    assert json.loads(said["json"])["findings"][0]["location"]["path"] == "deploy/my qwen.sh"
+    assert said["concise"].startswith("deploy/my qwen.sh:3:14: ")
+    formats.write(audit_report, [("github", None)], verbose=False, quiet=False, base=tmp_path)
+    assert capsys.readouterr().out.startswith("::error file=deploy/my qwen.sh,")
+
+
+@pytest.mark.parametrize(
+    ("path", "seen"),
+    [
+        ("a.json", "deploy/a.json"),
+        ("./a.json", "deploy/a.json"),
+        ("../models/t.jinja", "models/t.jinja"),
+        ("/abs/a.json", "/abs/a.json"),
+        ("fixture:qwen3/chat_template.jinja", "fixture:qwen3/chat_template.jinja"),
+        ("-", "-"),
+    ],
+)
+def test_what_is_no_file_of_the_project_keeps_its_name(path: str, seen: str) -> None:
+    assert from_top(path, "deploy/") == seen
+    assert from_top(path, "") == path
 
 
 @pytest.mark.parametrize("name", formats.NAMES)
