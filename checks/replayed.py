@@ -135,7 +135,7 @@ def advice(facts: ReplayFacts, result: Result) -> str:
     if others:
         text = f"--reasoning-parser {others[0]} {outcome(facts)} (replayed)"
     elif facts.trace.best:
-        text = "nothing in this trace shows which parser its model needs"
+        text = "no parser to recommend: those that pass let any output through"
     else:
         text = "no modelled parser splits this trace right"
     if not facts.given:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..parsers import ROWS, ParserRow, paired
 from ..parsers.markers import holds_marker
@@ -16,6 +17,7 @@ _TURN_ENDS = frozenset(("<|eom|>", "<|end_message|>"))
 """End markers that close every kind of block, so that they say nothing of thinking."""
 
 
+_FIRST = frozenset(marker for row in ROWS.values() for marker in (*row.start[:1], *row.end[:1]))
 _CLEAN = "every check passes and no marker is left"
 
 
@@ -34,7 +36,14 @@ class Explained:
     fragile: bool = False
 
 
-def explain(results: Sequence[Result], trace: Trace, prompt: str | None = None, *, opened: bool = False) -> Explained:
+def explain(
+    results: Sequence[Result],
+    trace: Trace,
+    prompt: str | None = None,
+    *,
+    opened: bool = False,
+    kwargs: Mapping[str, Any] | None = None,
+) -> Explained:
     """Every check passes, no family's marker is left, the trace shows the parser's own marks, and then whatever sets
     some of them apart (the recorded split, a split at all, the model's own parser).
 
@@ -43,6 +52,7 @@ def explain(results: Sequence[Result], trace: Trace, prompt: str | None = None, 
         trace: what was recorded.
         prompt: the prompt's text, where the trace itself does not hold it.
         opened: the prompt leaves thinking open.
+        kwargs: the effective chat-template kwargs.
     """
     parsers = [one for one in results if not one.call_swallowed and one.parser != NO_PARSER]
     passed = [one for one in parsers if one.status == "ok"]
@@ -51,7 +61,8 @@ def explain(results: Sequence[Result], trace: Trace, prompt: str | None = None, 
     raw = next((one.raw for one in parsers if one.raw), "")
     before = trace.prompt_text or prompt or ""
     thinks = opened or _thinks(trace, raw)
-    speaking = _speaking(clean, trace, before, thinks=thinks)
+    awake = [one for one in clean if one.served or not _asleep(one, kwargs or {})]
+    speaking = _speaking(awake, trace, before, thinks=thinks)
     if speaking:
         by_design = all(map(_by_design, speaking))
         return _best(speaking, trace, before, "it keeps the thought in content, by design" if by_design else _CLEAN)
@@ -89,6 +100,16 @@ def _best(found: Sequence[Result], trace: Trace, before: str, why: str) -> Expla
             why = f"{why}; {reason}"
         found = wanted or found
     return Explained(_plainest_first(found, before), why, shown=True)
+
+
+def _asleep(result: Result, kwargs: Mapping[str, Any]) -> bool:
+    """The parser is off unless asked, was not asked, and then lets any output pass as content."""
+    row = ROWS[result.parser]
+    switches = [kwarg.name for kwarg in row.kwargs if kwarg.switches_thinking]
+    # Engine parsers split by the output's markers whatever their switch says: gemma4's moves the grammar alone.
+    sleeps = row.family != "engine" and bool(switches) and not row.default_on and not row.needs_start_in_output
+    asked = any(kwargs.get(name) not in (None, False, "no_think") for name in switches)
+    return sleeps and not asked and _passes_through(result)
 
 
 def _by_design(result: Result) -> bool:
@@ -132,7 +153,13 @@ def _speaks(result: Result, spoken: str) -> bool:
 
 
 def _holds(row: ParserRow, text: str) -> bool:
-    return any(marker in text for marker in (*row.start, *row.end) if marker not in _TURN_ENDS)
+    """A marker of the parser's stands in the text: not one that closes any block, or that is another parser's first."""
+    own = (*row.start[:1], *row.end[:1])
+    return any(
+        marker in text
+        for marker in (*row.start, *row.end)
+        if marker not in _TURN_ENDS and (marker in own or marker not in _FIRST)
+    )
 
 
 def _plainest_first(results: Sequence[Result], before: str = "") -> tuple[str, ...]:

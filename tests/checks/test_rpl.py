@@ -188,7 +188,7 @@ def test_an_answer_without_any_mark_recommends_no_parser() -> None:
     found_ = {f.rule: f for f in found(make("It is 4.", recorded={"parser": "deepseek_r1"}))}
     assert set(found_) == {"RPL404"}
     assert found_["RPL404"].hint == (
-        "nothing in this trace shows which parser its model needs; give --model or --serve for the cause"
+        "no parser to recommend: those that pass let any output through; give --model or --serve for the cause"
     )
 
 

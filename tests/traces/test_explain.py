@@ -98,6 +98,27 @@ def test_a_closed_prompt_shows_whose_markers_count() -> None:
     assert set(facts.best) <= holding("think")
 
 
+def test_a_parser_that_is_off_is_not_recommended_for_leaving_an_answer_alone() -> None:
+    """deepseek_v3 and its like pass everything on until they are asked to think."""
+    off = run(make("It is 4.", CLOSED), *ROWS)
+    by_name = {result.parser: result.status for result in off.results}
+    for name in ("deepseek_v3", "poolside_v1", "hy_v3"):
+        assert by_name[name] == "ok"
+        assert name not in off.best
+    alone = run(make("It is 4.", CLOSED), "deepseek_v3", "minimax_m3")
+    assert not explain(alone.results[:2], make("It is 4.", CLOSED)).shown
+    served = run(make("It is 4.", CLOSED, recorded={"parser": "deepseek_v3"}))
+    assert (served.best, served.shown) == (("deepseek_v3",), True)
+    asked = run(make("hm</think>4", OPEN, request={"chat_template_kwargs": {"thinking": True}}), *ROWS)
+    assert "deepseek_v3" in asked.best
+
+
+def test_a_second_pair_of_markers_speaks_for_those_whose_first_it_is() -> None:
+    """mistral reads <think> with some tokenizers; a trace with <think> does not point to it."""
+    assert "mistral" not in run(make("It is 4.", CLOSED), *ROWS).best
+    assert run(make("[THINK]hm[/THINK]4"), *ROWS).best == ("mistral",)
+
+
 def test_turn_tokens_speak_for_no_parser() -> None:
     facts = run(make("It is 4.", "<|eom|><|end_message|>"))
     assert not facts.shown
