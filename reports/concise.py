@@ -21,4 +21,5 @@ def line(report: Report, finding: Finding, place: Location) -> str:
     where = " › ".join(part for part in (visible(target), about(finding)) if part)
     start = f"{visible(place.path)}:{place.line}:{place.column}"
     text = visible("; ".join(part for part in (finding.message, finding.hint) if part))
-    return f"{start}: {finding.severity} {finding.rule} {finding.slug} [{where}]: {text}"
+    head = " ".join([finding.severity, finding.rule, finding.slug, *([f"[{where}]"] if where else [])])
+    return f"{start}: {head}: {text}"

@@ -73,10 +73,20 @@ def inputs(report: Report) -> tuple[Input, ...]:
     names: Counter[str] = Counter()
     for run in runs(report):
         for one in _of(report, run):
-            name = one.name if run.name is None or run.name == one.name else f"{run.name} › {one.name}"
+            name = _within(run, one)
             names[name] += 1
             found.append(replace(one, name=name if names[name] == 1 else f"{name} ({names[name]})"))
     return tuple(found)
+
+
+def _within(run: Run, one: Input) -> str:
+    """`audit deploy › a.yaml › chat`; a path that the run is named after stands there once."""
+    if run.name is None or run.name == one.name:
+        return one.name
+    parts = one.name.split(" › ")
+    if one.path is not None and run.name.endswith(f" {visible(one.path)}") and parts[0] == visible(one.path):
+        parts = parts[1:]
+    return " › ".join([run.name, *parts])
 
 
 class Owners:

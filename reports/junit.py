@@ -48,6 +48,8 @@ def render(report: Report) -> str:
     root = ElementTree.Element("testsuites", name="reasonctl")
     totals = dict.fromkeys(_COUNTS, 0)
     for name, suite in suites.items():
+        if not suite.cases:
+            continue
         element = ElementTree.SubElement(root, "testsuite", name=name)
         counts = dict.fromkeys(_COUNTS, 0)
         for title, case in suite.cases.items():
@@ -77,6 +79,8 @@ def _suites(report: Report) -> dict[str, _Suite]:
 
     examined = inputs(report)
     owners = Owners(examined)
+    for one in examined:
+        suite(one)  # in the order of the facts, whatever is found
     for one in examined:
         if one.run.error is not None:
             suite(one).case("as a whole").lost.append(visible(one.run.error))

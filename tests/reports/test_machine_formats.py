@@ -259,12 +259,11 @@ def test_junit_of_a_gate_has_the_suites_of_every_run(gate_report: Report) -> Non
         "audit models/qwen3": 1,
         "audit deploy › a/compose.yaml › chat": 0,
         "audit deploy › b/compose.yaml › chat": 0,
-        "replay capture.jsonl › capture.jsonl": 1,
+        "replay capture.jsonl": 1,
         "replay capture.jsonl › more/capture.jsonl": 0,
         "replay capture.jsonl › good.jsonl": 0,
-        "validate-config budget.json › budget.json": 0,
+        "validate-config budget.json": 0,
         "verify lab › vllm 0.32.0": 3,
-        "replay capture.jsonl": 0,
     }
     looked = {suite.name: [name for name in outcomes(suite) if name.startswith("looked")] for suite in xml}
     assert looked["audit models/qwen3"] == ["looked at template", "looked at tokenizer", "looked at budget"]
@@ -476,6 +475,12 @@ def test_concise_is_one_line_a_finding(audit_report: Report, hostile_report: Rep
     assert [line.split()[2] for line in lines[1:]] == ["FIT107", "TPL001"] or "TPL002" not in "".join(lines)
     assert len(concise.render(hostile_report).splitlines()) == 1
     assert concise.render(replace(audit_report, findings=())) == ""
+
+
+def test_concise_of_a_gate_has_no_empty_brackets(gate_report: Report) -> None:
+    whole = replace(HOSTILE, subject={}, message="stale", hint="", location=Location("reasonctl.toml", 9, 3))
+    said = concise.render(replace(gate_report, findings=(whole,)))
+    assert said == "reasonctl.toml:9:3: warning INT903 unreadable-input: stale\n"
 
 
 def test_model_is_not_told_twice(audit_report: Report) -> None:
