@@ -10,7 +10,7 @@ from ..checks.probes import Cell
 from ..parsers import build
 from ..parsers.base import ParserModel, ParserRaisedError, ParserUnsupportedError, Vocabulary
 from ..parsers.bridge.bridge import Bridge
-from ..parsers.bridge.process import BridgeError, LostError
+from ..parsers.bridge.process import BridgeError, HungError, LostError
 from ..parsers.run import ModeResult
 from ..parsers.target import BUILTIN_ENGINE, Target
 from .question import NOTHING, Answer, Message, Question, Stream, Streamed, lost, read_answer, summed
@@ -20,8 +20,10 @@ _SECONDS = 4.0
 _EACH = 0.1
 """Seconds that each output of a batch adds to its time."""
 _BATCH = 32
-_LOSSES = 3
-"""After so many outputs that hung or ended the process, no more are asked."""
+_GIVEN_UP = "it hung or ended its process too often to be asked any more"
+_LOSSES = 8
+"""After so many outputs that ended the process, no more are asked; one that hung costs time, and counts for three."""
+_HUNG = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +90,12 @@ class BridgeBench:
         self._skips: dict[str, bool | None] = {}
 
     def answers(self, questions: Sequence[Question]) -> list[Answer]:
-        found: list[Answer] = []
-        for at in range(0, len(questions), _BATCH):
-            found += self._batch(questions[at : at + _BATCH])
-        return found
+        different = list({id(question): question for question in questions}.values())
+        found: dict[int, Answer] = {}
+        for at in range(0, len(different), _BATCH):
+            part = different[at : at + _BATCH]
+            found |= {id(question): answer for question, answer in zip(part, self._batch(part), strict=True)}
+        return [found[id(question)] for question in questions]
 
     def skips(self, cell: Cell) -> bool | None:
         key = repr((sorted(cell.kwargs.items(), key=repr), sorted(cell.request_kwargs.items(), key=repr)))
@@ -133,7 +137,7 @@ class BridgeBench:
             texts=list(texts),
             ids=list(ids),
             tokens=_LONG,
-            most=_LONG_SECONDS,
+            most=min(_LONG_SECONDS, self.bridge.seconds / 2),
         )
         if answer is None or "error" in answer:
             return None
@@ -141,7 +145,7 @@ class BridgeBench:
 
     def _batch(self, questions: Sequence[Question]) -> list[Answer]:
         if self._losses >= _LOSSES:
-            return [lost(f"no answer {self._losses} times; it is not asked any more")] * len(questions)
+            return [lost(_GIVEN_UP)] * len(questions)
         try:
             answer = self._told("trials", len(questions), cases=[question.to_json() for question in questions])
             if "failed" in answer:
@@ -150,7 +154,7 @@ class BridgeBench:
             self._warm = False
             if len(questions) > 1:  # one of them it was
                 return [found for question in questions for found in self._batch([question])]
-            self._losses += 1
+            self._losses += _HUNG if isinstance(error, HungError) else 1
             return [lost(str(error))]
         return [read_answer(*pair) for pair in zip(questions, answer["answers"], strict=True)]
 
@@ -160,9 +164,9 @@ class BridgeBench:
             return None
         try:
             answer = self._told(op, 1, **fields)
-        except (LostError, BridgeError):
+        except (LostError, BridgeError) as error:
             self._warm = False
-            self._losses += 1
+            self._losses += _HUNG if isinstance(error, HungError) else 1
             return None
         return None if "failed" in answer else answer
 
@@ -173,12 +177,14 @@ class BridgeBench:
             LostError, BridgeError, ParserUnsupportedError: as `Bridge.put`.
         """
         if not self._warm:
-            self.bridge.put("describe", self._vocabulary, parser=self.name, kwargs={})
+            seconds = min(self.bridge.seconds, _WARM_SECONDS)
+            self.bridge.put("describe", self._vocabulary, seconds=seconds, parser=self.name, kwargs={})
             self._warm = True
         seconds = min(self.bridge.seconds, _SECONDS + _EACH * count + (_LONG_SECONDS if op == "cost" else 0.0))
         return self.bridge.put(op, self._vocabulary, seconds=seconds, parser=self.name, **fields)
 
 
+_WARM_SECONDS = 40.0
 _LONG = 8000
 _LONG_SECONDS = 5.0
 

@@ -242,7 +242,9 @@ def _about_prompt(feeder: Feeder, cell: Cell) -> Iterator[NamedCase]:
     if not cell.thinks or thinking.start is None or thinking.end is None:
         return
     inside = f"{opening(feeder, cell)}{THOUGHT}"
-    for name, text, expected in (("inside", inside, False), ("after", f"{inside}{thinking.end}", True)):
+    over = f"{inside}{thinking.end}"
+    answering = f"{over}{thinking.after_end}{ANSWER}"
+    for name, text, expected in (("inside", inside, False), ("after", over, True), ("answering", answering, True)):
         question = feeder.fed(cell, text, finished=False).question([], ("ended",))
         probe = Probe(name, text, None, None)
         yield NamedCase(
@@ -420,4 +422,5 @@ _PROMPT_WHY = {
     "off": "thinking is switched off: the whole output is the answer, and a grammar binds from the first token",
     "inside": "the thought is not over",
     "after": "the end marker came",
+    "answering": "the end marker came, some tokens ago",
 }

@@ -65,7 +65,7 @@ class Generator:
 
     def run(self, examples: int = EXAMPLES) -> Generated:
         """Generate so many outputs, put them to the parser, and make what breaks an invariant small."""
-        if not self._drafts.cells:
+        if not self._drafts.cells or examples < 1:
             return Generated()
         seen = self._generated(examples)
         for at in range(0, len(seen), _BATCH):

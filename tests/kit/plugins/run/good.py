@@ -57,6 +57,8 @@ class PonderReasoningParser(ReasoningParser):
     def extract_reasoning_streaming(
         self, previous_text, current_text, delta_text, previous_token_ids, current_token_ids, delta_token_ids
     ):
+        if self.over:
+            return DeltaMessage(content=delta_text)
         self.streams = True
         self.text += delta_text
         if not self.begun:
