@@ -10,19 +10,24 @@ VLLM_MODELLED := 0.33.0
 # pytest-xdist: `auto` takes every core.
 PYTEST_WORKERS ?= auto
 
-.PHONY: demo test test-fast lint format typecheck wheel-check docs bench clean
+.PHONY: demo test test-fast browser lint format typecheck wheel-check docs bench clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m reasonctl audit --model fixture:qwen3 --parser qwen3
 	$(BIN)/python -m reasonctl replay fixtures/traces/qwen3-open.jsonl --model fixture:qwen3-thinking
 	$(BIN)/python -m reasonctl validate-config fixtures/budgets/slimserve-map.json --max-tokens 12000
 
-test: $(VENV)/.tested $(VLLM_ENV)/.installed
+test: browser $(VENV)/.tested $(VLLM_ENV)/.installed
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal
 
 # Without the vLLM environment: seconds, for the inner loop.
-test-fast: $(VENV)/.tested
+test-fast: browser $(VENV)/.tested
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -m "not vllm"
+
+# The HTML report is tested in the system's Chromium; without one those tests fail, and the others run.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+	echo "make: no Chromium: the tests of the HTML report will fail. apt-get install -y --no-install-recommends chromium" >&2
 
 lint: $(VENV)/.tested
 	$(BIN)/ruff format --check .

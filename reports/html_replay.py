@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,8 +26,10 @@ _NAMES = 6
 """Parsers that are named in one row."""
 _PLAIN = 400
 """Characters of each field in the splits that stand in place of the drawing until it is opened."""
-_RECTS = 300
-"""Spans that a bar shows; what is shorter than its share then goes into its neighbour."""
+_PARTS = 200
+"""Parts of a bar."""
+_LANES: Mapping[str, tuple[int, int]] = {"reasoning": (0, 4), "content": (4, 4), "marker": (0, 8), "lost": (8, 4)}
+"""Where a kind stands in a bar: from which height, and how high."""
 
 
 @dataclass
@@ -294,7 +296,7 @@ def _verdict(row: Mapping[str, Any], statuses: Mapping[str, Mapping[str, Any]]) 
             words.append(el("span", exact(shortened(str(result["reason"]), 160)), class_="bad"))
         if result.get("matches_recorded"):
             words.append("as recorded")
-        if not failed and not result.get("reason"):
+        if result["status"] == "ok":
             words.insert(0, el("span", "✓ ok", class_="good"))
     return join(*(join(word, " ") for word in words)) if words else None
 
@@ -330,26 +332,30 @@ def _names(names: Sequence[str]) -> str:
 def _bar(spans: Sequence[Sequence[Any]], leaks: Sequence[Sequence[int]]) -> Html:
     """An outcome in one line: reasoning in the upper lane, content in the lower one, what is lost below both."""
     total = sum(length for _, length in spans)
-    least = total / _RECTS
-    lanes = {"reasoning": (0, 4), "content": (4, 4), "marker": (0, 8), "lost": (8, 4)}
-    rects: list[Html] = []
-    at = 0
-    begun, kind_now = 0, None
-    for kind, length in [*spans, (None, least)]:
-        if kind != kind_now and (at - begun >= least or len(spans) <= _RECTS):
-            if kind_now is not None:
-                top, height = lanes[kind_now]
-                rects.append(el("rect", x=begun, y=top, width=at - begun, height=height, class_=kind_now))
-            begun, kind_now = at, kind
-        at += int(length)
-    for begin, length in leaks[:_RECTS]:
-        rects.append(el("rect", x=begin, y=0, width=length, height=12, class_="leak"))
+    boxes: dict[str, list[str]] = {}
+    for kind, begin, length in _widened(spans, total):
+        top, height = _LANES[kind]
+        boxes.setdefault(kind, []).append(f"M{begin} {top}h{length}v{height}h-{length}z")
+    boxes |= {"leak": [f"M{begin} 0h{length}v12h-{length}z" for begin, length in leaks[:_PARTS]]} if leaks else {}
     return el(
         "svg",
-        *rects,
+        *(el("path", d="".join(parts), class_=kind) for kind, parts in boxes.items()),
         viewBox=f"0 0 {total} 12",
         preserveAspectRatio="none",
         class_="lanes",
         role="img",
-        aria_label=", ".join(f"{length} {kind}" for kind, length in spans[:12]) + (" ..." if len(spans) > 12 else ""),
+        aria_label=", ".join(f"{length} {kind}" for kind, length in spans[:8]) + (" ..." if len(spans) > 8 else ""),
     )
+
+
+def _widened(spans: Sequence[Sequence[Any]], total: int) -> Iterator[tuple[str, int, int]]:
+    """Kind, begin and length of every part; of very many spans, those too short to see are a part of the one before."""
+    least = total / _PARTS if len(spans) > _PARTS else 0
+    at = begun = 0
+    now = str(spans[0][0])
+    for kind, length in spans:
+        if kind != now and at - begun >= least:
+            yield now, begun, at - begun
+            begun, now = at, str(kind)
+        at += int(length)
+    yield now, begun, at - begun

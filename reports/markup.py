@@ -38,7 +38,7 @@ def el(tag: str, *children: Child, **attributes: Value) -> Html:
             continue
         key = name.removesuffix("_").replace("_", "-")
         head.append(key if value is True else f'{key}="{escape(visible(str(value)))}"')
-    if tag == "rect":  # of SVG, where an element may close itself
+    if tag in ("path", "rect"):  # of SVG, where an element may close itself
         return Html(f"<{' '.join(head)}/>")
     start = f"<{' '.join(head)}>"
     return Html(start) if tag in _VOID else Html(f"{start}{join(*children)}</{tag}>")

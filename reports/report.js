@@ -385,11 +385,12 @@
   });
   dress();
 
-  let shut = [];
+  const shut = [];
   addEventListener("beforeprint", () => {
-    shut = all("details:not([open])").filter((one) => !one.matches(".more"));
+    const folded = all("details:not([open])");
+    shut.push(...folded);
     let left = MOST_PRINTED;
-    for (const card of shut) {
+    for (const card of folded) {
       const box = card.querySelector("[data-strip]");
       if (box) {
         left -= numbers(data().strips[Number(box.dataset.strip)].t).length;
@@ -401,7 +402,7 @@
     for (const strip of strips.values()) strip.layout(true, PAPER);
   });
   addEventListener("afterprint", () => {
-    for (const card of shut) card.open = false;
+    for (const card of shut.splice(0)) card.open = false;
     for (const strip of strips.values()) strip.layout(true);
   });
 })();
