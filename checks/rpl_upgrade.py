@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..traces.replay import Result
 from ..traces.upgrade import Change, changes
 from .finding import Finding
 from .replayed import ReplayFacts, called, split_json
@@ -42,14 +43,14 @@ class UpgradeSplitsDifferently(Rule):
         for other in trace.others:
             for change in changes(trace.version, trace.results, other):
                 if not subjects or change.parser in subjects:
-                    yield cls._found(facts, change)
+                    after = next(result for result in other.results if result.parser == change.parser)
+                    yield cls._found(facts, change, after)
 
     @classmethod
-    def _found(cls, facts: ReplayFacts, change: Change) -> Finding:
+    def _found(cls, facts: ReplayFacts, change: Change, result_after: Result) -> Finding:
         before, after = change.modes[0]
         where = ", ".join(called(one) for one, _ in change.modes)
         result = next(result for result in facts.trace.results if result.parser == change.parser)
-        right = {result.parser for result in facts.trace.results if result.status == "ok"}
         evidence: dict[str, Any] = {
             "before": split_json(before),
             "after": split_json(after),
@@ -57,14 +58,23 @@ class UpgradeSplitsDifferently(Rule):
         }
         return cls.finding(
             f"{change.parser} splits this trace otherwise in vLLM {change.after} than in {change.before}: {where}",
-            hint="it was right before: keep clients from the upgrade, or take a parser that splits alike in both"
-            if change.parser in right
-            else "read both splits: the parser already failed a check before",
+            hint=_advice(change, before=not result.failing, after=not result_after.failing),
             confidence="high" if facts.on_real_tokens else "medium",
             subject={**facts.subject(result), "upgrade": f"{change.before} to {change.after}"},
             location=facts.location,
             evidence=evidence,
         )
+
+
+def _advice(change: Change, *, before: bool, after: bool) -> str:
+    """What to do, by whether every check passes before and after."""
+    if after and not before:
+        return f"the upgrade mends it: every check passes in {change.after} only; see that no client counts on the old"
+    if before and not after:
+        return "it was right before: stay, or take a parser that splits alike in both (--parser all shows them)"
+    if before:
+        return "every check passes in both: read the two splits, and see which one clients count on"
+    return f"{change.parser} fails in both: see what else is told of this trace"
 
 
 RULES = (UpgradeSplitsDifferently,)

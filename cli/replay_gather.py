@@ -213,12 +213,14 @@ class Gathered:
                 "model": facts.model,
                 "server": None,
                 "parser": None,
+                "further_parsers": False,
             },
         )
         entry["traces"] += 1
         if facts.recorded is not None:
             entry["server"] = entry["server"] or facts.recorded.server
             entry["parser"] = entry["parser"] or facts.recorded.parser
+            entry["further_parsers"] |= facts.recorded.parser not in (None, entry["parser"])
 
     def _add_broken(self, item: BrokenLine) -> None:
         self._broken += 1

@@ -172,7 +172,8 @@ def _input(entry: Mapping[str, Any]) -> str:
     words = [" ".join(word for word in (number, f"({form})" if form else "") if word)]
     words += [f"model {entry['model']}"] if entry.get("model") else []
     by = [f"from {entry['server']}"] if entry.get("server") else []
-    by += [f"with {_served(entry['parser'])}"] if entry.get("parser") else []
+    others = " and others" if entry.get("further_parsers") else ""
+    by += [f"with {_served(entry['parser'])}{others}"] if entry.get("parser") else []
     words += [f"recorded {' '.join(by)}"] if by else []
     return f"{entry.get('path')}: {', '.join(word for word in words if word)}"
 

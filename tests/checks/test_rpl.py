@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from reasonctl.checks import rpl_upgrade
 from reasonctl.checks.finding import Finding
 from reasonctl.checks.replayed import ReplayFacts
 from reasonctl.checks.rpl import RULES, findings
@@ -15,6 +16,7 @@ from reasonctl.traces.context import Context, Setting
 from reasonctl.traces.native import trace_of
 from reasonctl.traces.replay import Plan, replay_trace
 from reasonctl.traces.trace import Recorded, Trace
+from reasonctl.traces.upgrade import Change
 
 HEAD = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
 OPEN = HEAD + "<think>\n"
@@ -296,3 +298,17 @@ def test_the_chain_tells_prompt_request_and_parser() -> None:
     finding = one("RPL403", make("hm</think>4", OPEN), "poolside_v1", given=True)
     assert [step for step, _ in finding.evidence["chain"]] == ["prompt", "request", "parser", "proof"]
     assert "<think>" in finding.evidence["chain"][0][1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (False, True, "the upgrade mends it: every check passes in 0.33.0 only"),
+        (True, False, "it was right before: stay"),
+        (True, True, "every check passes in both"),
+        (False, False, "qwen3 fails in both"),
+    ],
+)
+def test_what_an_upgrade_changes_is_judged(before: bool, after: bool, said: str) -> None:
+    change = Change("qwen3", "0.32.0", "0.33.0", ())
+    assert rpl_upgrade._advice(change, before=before, after=after).startswith(said)

@@ -322,6 +322,8 @@ def test_files_are_listed_as_far_as_one_reads(replay_report: Report) -> None:
     lines = lines_of(with_facts(replay_report, inputs=[{**served, "parser": "qwen3"}, *files]))
     assert " input own.jsonl: 1 trace (reasonctl.trace/1), model m, recorded from vllm 0.33.0 with qwen3" in lines
     assert " input f2.sse: 2 traces (sse)" in lines
+    mixed = with_facts(replay_report, inputs=[{**served, "parser": "qwen3", "further_parsers": True}])
+    assert any(line.endswith("recorded from vllm 0.33.0 with qwen3 and others") for line in lines_of(mixed, width=120))
     assert " and 27 more files with 54 traces" in lines
 
 
