@@ -281,8 +281,13 @@ class Gathered:
     def _prompt_coverage(self) -> Coverage:
         missing, plain = self._prompts.get(None, 0), self._prompts.get("plain", 0)
         if missing:
-            reason = (
-                f"{missing} of {self._traces} traces have none: split as vLLM does without a prompt; give --request"
-            )
+            reason = f"{_how_many(missing, self._traces)} none: split as vLLM does without a prompt; give --request"
             return Coverage("prompt", "absent", reason)
         return Coverage("prompt", "examined", "no request known: taken as plain" if plain else None)
+
+
+def _how_many(number: int, traces: int) -> str:
+    """`3 of 50 traces have`; of all of them without the number."""
+    if number == traces:
+        return "the trace has" if traces == 1 else "the traces have"
+    return f"{number} of {traces} traces {'has' if number == 1 else 'have'}"

@@ -208,3 +208,24 @@ def test_no_report_tells_a_key_of_the_request(run: Run, request_: str, tmp_path:
     trace.write_text(json.dumps({"output": {"text": "hm</think>4"}, "recorded": {"finish_reason": "stop"}}) + "\n")
     more = ("--parser", "deepseek_v3", "--model", "fixture:qwen3-thinking")
     assert SECRET not in told(run, tmp_path, str(trace), "--request", str(file), *more)
+
+
+@pytest.mark.parametrize(
+    ("with_prompt", "without", "said"),
+    [
+        (0, 1, "the trace has none"),
+        (0, 3, "the traces have none"),
+        (2, 1, "1 of 3 traces has none"),
+        (1, 2, "2 of 3 traces have none"),
+    ],
+)
+def test_how_many_lack_a_prompt_reads_as_written(
+    run: Run, with_prompt: int, without: int, said: str, tmp_path: Path
+) -> None:
+    prompted = {"output": {"text": "<think>hm</think>4"}, "prompt": {"text": "hi"}}
+    lines = [prompted] * with_prompt + [{"output": prompted["output"]}] * without
+    path = tmp_path / "t.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    _, out, _ = run(str(path), "--parser", "qwen3", "--format", "json")
+    (prompt,) = [row for row in json.loads(out)["coverage"] if row["surface"] == "prompt"]
+    assert prompt["reason"] == f"{said}: split as vLLM does without a prompt; give --request"
