@@ -72,7 +72,7 @@ class OldField(Rule):
             return
         other = _FIELDS.get(name, "reasoning")
         yield cls.finding(
-            f"the reasoning came as {name}; a client that reads {other} sees null",
+            f"the reasoning came in the field {name}; a client that reads {other} sees null",
             hint=f"read {name} from this server",
             confidence="high",
             subject=facts.subject(),

@@ -18,6 +18,8 @@ from .wording import SEVERITY_WORD, compact, counted, shortened, variant_name, v
 _HEADS = {"full": "whole", "recorded": "recorded", "token": "token", "whole": "at once", "char": "char"}
 _WORDS = {"ok": "pass", "differs": "warning"}
 _DOUBTS = {"assumed": "the tokenizer is assumed", "lossy": "the text was rebuilt"}
+_ENDS = 200
+"""Characters at either end of a text that are compared."""
 _FAULTS = {
     "leak": "marker leaked",
     "lost": "text lost",
@@ -92,32 +94,47 @@ def _splits(
     findings: Sequence[Finding],
 ) -> None:
     full = served.get("full") or {}
-    streamed = next((f.evidence["streamed"] for f in findings if f.evidence.get("streamed")), None) or full
-    wrong = _FAULTS.get(next((word for word in comparison["rows"][0]["modes"] if word != "ok"), ""), "")
+    words = dict(zip(comparison["modes"], comparison["rows"][0]["modes"], strict=True))
+    shown = next((f.evidence for f in findings if f.evidence.get("streamed")), {})
+    streamed, chunking = shown.get("streamed") or full, str(shown.get("chunking"))
     as_recorded = recorded is not None and served.get("matches_recorded")
+    expected = comparison.get("expected")
     rows: list[tuple[str, str | Text]] = []
     if recorded is not None:
-        rows.append(("the client got", _with(split_text(recorded, page.limit), wrong if as_recorded else "")))
+        own = words.get("recorded", words.get("full"))
+        rows.append(("the client got", _with(split_text(recorded, page.limit), own if as_recorded else None)))
     if not as_recorded:
-        rows.append((f"{served['parser']} gives", _with(split_text(full, page.limit), wrong)))
+        rows.append((f"{served['parser']} gives", _with(split_text(full, page.limit), words.get("full"))))
     if not _same(streamed, full):
-        told_so = as_recorded and recorded is not None and _same(recorded, streamed)
-        rows.append(("in full", split_text(full, page.limit)) if told_so else _row("streamed", streamed, page))
-    expected = comparison.get("expected")
+        if as_recorded and recorded is not None and _same(recorded, streamed):
+            rows.append(("in full", _with(split_text(full, page.limit), words.get("full"))))
+        else:
+            rows.append((_streamed(chunking), _with(split_text(streamed, page.limit), words.get(chunking))))
     if expected is not None:
-        rows.append(("it should be", split_text(expected, page.limit)))
+        right = as_recorded and recorded is not None and _same(recorded, expected)
+        rows.append(("it should be", "what the client got" if right else split_text(expected, page.limit)))
     page.fields(rows, indent=4)
 
 
-def _row(label: str, split: Mapping[str, Any], page: Page) -> tuple[str, Text]:
-    return label, split_text(split, page.limit)
+def _streamed(chunking: str) -> str:
+    if chunking.isdigit():
+        return f"{chunking} tokens a delta"
+    return {"token": "token by token", "whole": "in one delta", "char": "by characters"}.get(chunking, "streamed")
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    return all((one.get(key) or "") == (other.get(key) or "") for key in ("reasoning", "content", "error"))
+    """Equal as far as a reader sees: of long texts evidence has both ends, and white space there says nothing."""
+    return all(_ends(one.get(key)) == _ends(other.get(key)) for key in ("reasoning", "content", "error"))
 
 
-def _with(split: Text, wrong: str) -> Text:
+def _ends(text: str | None) -> tuple[str, str]:
+    said = (text or "").strip()
+    return said[:_ENDS], said[-_ENDS:]
+
+
+def _with(split: Text, word: str | None) -> Text:
+    """The split, and what is wrong with it."""
+    wrong = _FAULTS.get(word or "ok")
     return Text.assemble(split, styled(f"   {wrong}" if wrong else "", "error"))
 
 

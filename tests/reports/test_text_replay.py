@@ -155,6 +155,27 @@ def test_the_streamed_split_is_not_told_twice(replay_report: Report) -> None:
     ]
 
 
+def test_each_split_has_its_own_fault(replay_report: Report) -> None:
+    """What the client got is right here: the marker leaks in larger deltas alone."""
+    report = failing(replay_report)
+    comparison = {**report.facts["comparisons"]["t1"]}
+    comparison["modes"] = ["full", "3"]
+    comparison["rows"] = [{**comparison["rows"][0], "modes": ["ok", "leak"]}]
+    (finding,) = report.findings
+    finding = replace(finding, evidence={**finding.evidence, "streamed": LEAK, "chunking": "3"})
+    row = {**report.facts["results"][0], "full": RIGHT, "matches_recorded": True}
+    told = with_facts(report, results=[row], recorded={"t1": RIGHT}, comparisons={"t1": comparison}, traces=1)
+    lines = lines_of(replace(told, findings=[finding]))
+    at = lines.index(' the client got reasoning "Two and two."')
+    assert lines[at : at + 5] == [
+        ' the client got reasoning "Two and two."',
+        ' content "It is 4."',
+        " 3 tokens a delta reasoning null",
+        ' content "Two and two.</think>It is 4." marker leaked',
+        " it should be what the client got",
+    ]
+
+
 def test_a_hint_and_a_doubt_that_several_findings_share_are_told_once(replay_report: Report) -> None:
     def finding(rule: str, hint: str) -> Finding:
         where = {"trace": "t1", "parser": "poolside_v1"}
