@@ -148,7 +148,8 @@ class ForcedEndNotRecognised(EngineRule):
         wanted, seen = one.predicted, one.observed
         if not _answered(one) or not wanted.forced_end or not one.differs:
             return False
-        unmarked = _without_some(wanted.ids, seen.ids)
+        # Where fewer tokens were thought, some are missing too, and the answer is all there.
+        unmarked = _without_some(wanted.ids, seen.ids) and seen.answer_tokens != wanted.answer_tokens
         unfiled = bool((wanted.content or "").strip()) and not (seen.content or "").strip()
         return unmarked or (unfiled and seen.ids == wanted.ids)
 
@@ -203,7 +204,8 @@ class FieldMissing(EngineRule):
     def fires(cls, one: CaseFacts) -> bool:
         if not _answered(one):
             return False
-        lost = bool(one.predicted.reasoning) and not one.observed.reasoning and "content" not in one.differs
+        lost = bool(one.predicted.reasoning) and not one.observed.reasoning
+        lost = lost and not {"content", "thinking_tokens"} & set(one.differs)
         return "field" in one.differs or lost
 
     @classmethod

@@ -127,9 +127,10 @@ def _states(lab: Speaker, middle: int) -> Iterator[Case]:
     on = lab.family.on
     for state in ("open", "silent", "closed"):
         if state != on:
-            yield _chat(_name(middle), state, middle, lab=lab)
-            yield _chat("no budget", state, None, lab=lab)
-    yield _chat("zero", "silent" if on != "silent" else "open", 0, lab=lab)
+            yield _chat(f"{_name(middle)}, {state} prompt", state, middle, lab=lab)
+            yield _chat(f"no budget, {state} prompt", state, None, lab=lab)
+    other: PromptState = "silent" if on != "silent" else "open"
+    yield _chat(f"budget 0, {other} prompt", other, 0, lab=lab)
     off = {"chat_template_kwargs": {"enable_thinking": False}}
     yield Case("thinking switched off", lab.family.off, _body(middle) | off)
     yield Case("thinking switched off, stream", lab.family.off, _body(middle) | off, stream=True)

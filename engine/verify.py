@@ -115,6 +115,7 @@ class CaseFacts:
             "request": request | {"stream": self.case.stream},
             "endpoint": self.case.api,
             "prompt_state": self.prompt_state,
+            "charged": self.charged,
             "predicted": _outcome_json(self.predicted, self.case, observed=False),
             "observed": _outcome_json(self.observed, self.case, observed=True),
             "ok": self.ok,

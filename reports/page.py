@@ -108,12 +108,16 @@ class Page:
         indent: int = 2,
         right: Sequence[int] = (),
         keep: Sequence[int] = (),
+        firm: bool = False,
     ) -> None:
-        """A table without lines. `right` are the columns to align at the right, `keep` those not to wrap."""
+        """A table without lines. `right` are the columns to align at the right, `keep` those not to wrap.
+
+        `firm`: they are kept on a narrow page too, since the others have room enough.
+        """
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=STYLE["dim"], show_header=any(head))
         for index, title in enumerate(head):
             justify: Literal["left", "right"] = "right" if index in right else "left"
-            roomy = index in keep and self.width >= _ROOMY
+            roomy = index in keep and (firm or self.width >= _ROOMY)
             table.add_column(Text(title), justify=justify, overflow="fold", no_wrap=roomy)
         for row in rows:
             table.add_row(*map(styled, row))

@@ -117,6 +117,17 @@ def test_eng502_a_count_that_is_off_by_one_fails(run: Run, tmp_path: Path) -> No
     assert found["message"].startswith("budget 1: 1 thinking token, where 0 were to come (+1)")
 
 
+def test_eng502_a_count_that_is_one_short_is_no_missing_marker(run: Run, tmp_path: Path) -> None:
+    def less(body: dict[str, Any]) -> dict[str, Any]:
+        budget = body.get("thinking_token_budget")
+        return body | ({"thinking_token_budget": budget - 1} if type(budget) is int and budget > 0 else {})
+
+    with served(tmp_path, "qwen3", change=less) as server:
+        code, report = verified(run, server.url, "qwen3")
+    assert (code, rules(report)) == (1, ["ENG502"])
+    assert report["findings"][0]["message"].startswith("budget 5: 3 thinking tokens, where 4 were to come (-1)")
+
+
 def test_our_own_count_off_by_one_fails_too(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(tmp_path, "qwen3") as server:
         right, ours = speech.counter, threading.get_ident()
@@ -313,6 +324,30 @@ def test_the_text_report(run: Run, tmp_path: Path) -> None:
     assert any(line.split() == ["budget", "9", "open", "8", "8", "ok", "forced", "13", "stop", "8"] for line in lines)
     assert '  "64": HTTP 400, as it should be' in lines
     assert lines[-1].startswith("PASS")
+
+
+def test_the_text_report_tears_no_words(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("verify", "--lab", "qwen3", "--runner", "v2", "--endpoint")
+    with served(tmp_path, "qwen3", rule="slimserve") as server:
+        shown = {}
+        for width in (100, 60, 45):
+            monkeypatch.setattr("reasonctl.reports.formats.width", lambda stream, width=width: width)
+            shown[width] = run(*words, server.url)[1].splitlines()
+    whole = "\n".join(shown[100])
+    assert "thinking  seen" in whole
+    assert "not shown  runner v1 (another run: --runner), speculative decoding (no draft model was served)," in whole
+    assert "  counting  tokens behind the start marker in the prompt are charged (vLLM, V2 runner); here 1" in whole
+    assert "  ** usage is what this vLLM's parser counts there, and not what was thought" in whole
+    for width, row in (
+        (60, ["budget", "5", "open", "5,", "not", "4", "differs", "forced"]),
+        (45, ["budget", "5", "5,", "not", "4", "differs"]),
+    ):
+        lines = shown[width]
+        table = lines[next(n for n, line in enumerate(lines) if line.startswith("  case")) :]
+        table = table[: table.index("")]
+        assert max(map(len, table)) <= width
+        assert row in [line.split() for line in table]
+        assert "  seen: thinking tokens; the rest on a wider" in "\n".join(table)
 
 
 @pytest.mark.parametrize(
