@@ -30,6 +30,12 @@ def test_a_requirement_is_held_against_what_is_installed() -> None:
     }
 
 
+def test_versions_are_not_judged_without_the_package_that_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "packaging.specifiers", None)
+    assert library("typer>=999").problem is None
+    assert library("no-such-thing>=1").problem == "not installed"
+
+
 def test_every_library_of_the_project_is_listed_and_works() -> None:
     wanted = requirements()
     assert wanted is not None
