@@ -25,8 +25,16 @@ class Advice(str):
     __slots__ = ()
 
 
+class Whole(Advice):
+    """A text that is to be pasted from its first character to its last."""
+
+    __slots__ = ()
+
+
 def unbroken(text: str) -> str:
     """The text, escaped, with the blanks inside what is to be pasted held together by `STAND_IN`."""
+    if isinstance(text, Whole):
+        return visible(text).replace(STAND_IN, "\\ufdd0").replace(" ", STAND_IN)
     return _PASTE.sub(lambda found: found[0].replace(" ", STAND_IN), visible(text).replace(STAND_IN, "\\ufdd0"))
 
 

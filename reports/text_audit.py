@@ -11,6 +11,7 @@ from ..checks.finding import Finding
 from ..checks.report import Report
 from . import text_budget
 from .page import STYLE, Page, styled
+from .paste import Whole
 from .wording import compact, counted, judged_as, quoted, shortened, variant_name, visible
 
 _STATE_STYLE = {"open": "magenta", "closed": "green", "closed-bare": "green", "none": "", "error": STYLE["error"]}
@@ -37,7 +38,7 @@ def show(page: Page, report: Report) -> None:
         flags = facts.get("serve_flags")
         if flags:
             page.blank()
-            page.fields([("paste", Text(visible(" ".join(map(str, flags))), STYLE["head"]))])
+            page.fields([("paste", Whole(" ".join(map(str, flags))))])
         page.blank()
 
 

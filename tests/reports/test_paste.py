@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reasonctl.reports.page import Page
-from reasonctl.reports.paste import STAND_IN, Advice, unbroken
+from reasonctl.reports.paste import STAND_IN, Advice, Whole, unbroken
 
 KWARGS = "--default-chat-template-kwargs '{\"enable_thinking\": true}'"
 BODY = 'extra_body={"chat_template_kwargs": {"enable_thinking": true}}'
@@ -46,6 +46,14 @@ def test_what_does_not_fit_beside_its_label_gets_a_line_of_its_own(width: int) -
         (line,) = [line for line in lines if change in line]
         assert line.strip() == change or len(line) <= width
     assert " ".join(" ".join(lines).split()) == f"at here instead send {KWARGS} or {BODY} with each request"
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_a_whole_command_line_is_one_line(width: int) -> None:
+    flags = f"--reasoning-parser qwen3 --enable-auto-tool-choice {KWARGS}"
+    page = Page(width=width, colour=False)
+    page.fields([("paste", Whole(flags))])
+    assert any(line.strip() == flags or line == f"  paste  {flags}" for line in page.text().splitlines())
 
 
 def test_prose_alone_is_wrapped_in_its_column() -> None:
