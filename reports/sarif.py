@@ -13,13 +13,15 @@ from ..checks.finding import Finding, Location, Severity
 from ..checks.report import Report
 from ..checks.rule import Rule, all_rules
 from .inputs import Owners, from_top, inputs, marks, runs
-from .wording import about, visible
+from .wording import about, counted, visible
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVEL: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
 _PROBLEM: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "recommendation"}
 """GitHub's words for the severity of a rule that is not about security (its "SARIF support for code scanning")."""
 _TOP = "%SRCROOT%"
+MOST = 25_000
+"""Results of a run; GitHub refuses a file with more ("SARIF results exceed one or more limits"). Most severe first."""
 
 
 def render(report: Report, below: str = "") -> str:
@@ -36,9 +38,11 @@ def render(report: Report, below: str = "") -> str:
 
     known = all_rules()
     owners = Owners(inputs(report))
-    places = [owners.place(report, finding) for finding in report.findings]
+    kept = report.findings[:MOST]
+    places = [owners.place(report, finding) for finding in kept]
     places = [replace(place, path=from_top(place.path, below)) for place in places]
-    ids = sorted({finding.rule for finding in report.findings})
+    ids = sorted({finding.rule for finding in kept})
+    left_out = len(report.findings) - len(kept)
     run = {
         "tool": {
             "driver": {
@@ -54,9 +58,12 @@ def render(report: Report, below: str = "") -> str:
                 "executionSuccessful": not report.refused,
                 "exitCode": report.exit_code,
                 "toolExecutionNotifications": [
-                    _notification(f"{row.surface}: {row.reason or 'not evaluated'}", row.status)
-                    for row in report.coverage
-                    if row.status in ("partial", "skipped")
+                    *([_notification(f"{counted(left_out, 'result')} left out", "skipped")] if left_out else []),
+                    *(
+                        _notification(f"{row.surface}: {row.reason or 'not evaluated'}", row.status)
+                        for row in report.coverage
+                        if row.status in ("partial", "skipped")
+                    ),
                 ],
             }
         ],
@@ -66,7 +73,7 @@ def render(report: Report, below: str = "") -> str:
         },
         "results": [
             _result(finding, place, mark, ids.index(finding.rule))
-            for finding, place, mark in zip(report.findings, places, marks(report.findings), strict=True)
+            for finding, place, mark in zip(kept, places, marks(kept), strict=True)
         ],
         "properties": {
             "command": report.command,

@@ -125,6 +125,16 @@ def test_sarif_shows_a_finding_without_a_place_where_its_input_stands(
     assert found["region"] == {"startLine": 7, "startColumn": 3}
 
 
+def test_sarif_keeps_to_what_code_scanning_takes(audit_report: Report, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sarif, "MOST", 2)
+    run = run_of(audit_report)
+    assert [result["level"] for result in run["results"]] == ["error", "warning"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["FIT105", "FIT107"]
+    notes = run["invocations"][0]["toolExecutionNotifications"]
+    assert notes[0] == {"level": "warning", "message": {"text": "2 results left out"}}
+    assert len(audit_report.findings) == 4
+
+
 def test_sarif_of_a_gate_names_its_runs(gate_report: Report) -> None:
     run = run_of(gate_report)
     assert [(one["name"], one["verdict"]) for one in run["properties"]["runs"]] == [
