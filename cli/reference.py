@@ -16,9 +16,11 @@ def command_page() -> str:
 
     from . import app
 
-    lines = ["# Commands", "", _MADE, ""]
+    root = get_command(app)
+    lines = ["# Commands", "", _MADE, "", "| option of `reasonctl` itself | what it is | default |", "|---|---|---|"]
+    lines += [*(_row(one) for one in root.params if _listed(one)), ""]
     common: dict[str, Any] = {}
-    for name, command in _commands(get_command(app), "reasonctl"):
+    for name, command in _commands(root, "reasonctl"):
         lines += [f"## {name}", "", *_told(command.help or ""), "", "```", _synopsis(name, command), "```", ""]
         own = [one for one in command.params if _listed(one)]
         common |= {one.name: one for one in own if _shared(one)}
