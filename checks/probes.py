@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -120,6 +120,25 @@ def cells_of(survey: Survey, vocabulary: Vocabulary, asked: tuple[Mapping[str, A
         for state in survey.states
         if state.prompt is not None
     ]
+
+
+def at_odds(cell: Cell, cells: Iterable[Cell]) -> bool:
+    """The request continues an open thought with thinking off: it is at odds with itself.
+
+    Off is what leaves a plain prompt of the same request off, or what the request says itself in a name of its own or
+    the template's.
+
+    Args:
+        cell: of the request.
+        cells: all of the same model and server.
+    """
+    if cell.conversation != "continue_final_message":
+        return False
+    said = any(cell.kwargs.get(name) is False for name in ("enable_thinking", "thinking"))
+    return said or any(
+        other.conversation == "single_turn" and other.variant == cell.variant and (other.unclear or not other.thinks)
+        for other in cells
+    )
 
 
 def core_probe(cell: Cell, thinking: Thinking, *, continued_off: bool = False) -> Probe | None:

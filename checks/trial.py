@@ -14,7 +14,7 @@ from ..parsers.feed import Chunking
 from ..parsers.row import ParserRow
 from ..parsers.run import ModeResult, Output, ParserRun
 from ..parsers.target import Target
-from .probes import Cell, Probe, core_probe, stress_probes
+from .probes import Cell, Probe, at_odds, core_probe, stress_probes
 from .thinking import Thinking
 
 Symptom = Literal[
@@ -179,9 +179,7 @@ class Bench:
         self._reads: dict[tuple[frozenset[str], str], str] = {}
         self._fed: dict[tuple[tuple[int, ...], str, bool], int] = {}
         self._shapes: dict[tuple[Any, ...], int] = {}
-        self._off_at_odds = {
-            cell.key for cell in cells if cell.conversation == "continue_final_message" and self._is_off(cell)
-        }
+        self._off_at_odds = {cell.key for cell in cells if at_odds(cell, cells)}
 
     def candidate(self, name: str) -> Candidate:
         """Run every probe through one parser."""
@@ -299,16 +297,6 @@ class Bench:
             if again.passed:
                 healed[cell.key] = on
         return healed
-
-    def _is_off(self, cell: Cell) -> bool:
-        """The same request leaves a plain prompt off, or says so itself in a name of its own or the template's."""
-        said = any(cell.kwargs.get(name) is False for name in ("enable_thinking", "thinking"))
-        return said or any(
-            other.conversation == "single_turn"
-            and other.variant == cell.variant
-            and (other.unclear or not other.thinks)
-            for other in self.cells
-        )
 
     def _start(self, name: str, cell: Cell) -> tuple[Hashable, str]:
         """What decides what this parser does with an output in this cell: equal ones give equal runs."""

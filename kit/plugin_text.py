@@ -40,7 +40,7 @@ def plugin_text(name: str, traits: Traits) -> str:
         call_text=literal(traits.call or ""),
         turns=assigned("turn_tokens", traits.turns) if _by_turns(traits) else None,
         thinking=_thinking(traits) if traits.switches else None,
-        base_tells_end=traits.single and traits.opened and traits.call is None,
+        base_tells_end=traits.single and traits.opened and traits.closed and traits.call is None,
         START="self.start_token" if traits.single else "self.reasoning_start_str",
         END="self.end_token" if traits.single else "self.reasoning_end_str",
         longest=max(len(traits.end), len(traits.call or "")),
@@ -92,8 +92,8 @@ def _docstring(text: str) -> str:
 
 
 def _by_turns(traits: Traits) -> bool:
-    """Whether only a turn's own tokens tell what a prompt leaves the model in."""
-    return bool(traits.turns) and (not traits.single or not traits.opened)
+    """Whether markers of an earlier turn or of a user may be the last of a prompt."""
+    return bool(traits.turns) and (not traits.single or not traits.opened or not traits.closed)
 
 
 def _thinking(traits: Traits) -> str:
@@ -171,25 +171,20 @@ class {{ cls }}({{ "BaseThinkingReasoningParser" if single else "ReasoningParser
 {% if turns %}
         self._turn_token_ids = {self.vocab.get(token) for token in self.turn_tokens}
 {% endif %}
-        self._ended = not self._thinking
+        self._ended = False
         self._held = ""
 
     def set_prompt_token_ids(self, prompt_token_ids: Sequence[int]) -> None:
         self._thinking = not self.is_reasoning_end(prompt_token_ids)
-        self._ended = not self._thinking
 
-{% if base_tells_end %}
-{% if switched %}
+{% if base_tells_end and switched %}
     def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
-        return not self._thinking or super().is_reasoning_end(input_ids)
+        if self.start_token_id not in input_ids and self.end_token_id not in input_ids:
+            return not self._thinking
+        return super().is_reasoning_end(input_ids)
 
-{% endif %}
-{% else %}
+{% elif not base_tells_end %}
     def is_reasoning_end(self, input_ids: Sequence[int]) -> bool:
-{% if switched %}
-        if not self._thinking:
-            return True
-{% endif %}
 {% if single %}
         for token_id in reversed(input_ids):
 {% if call %}
@@ -198,13 +193,13 @@ class {{ cls }}({{ "BaseThinkingReasoningParser" if single else "ReasoningParser
             if token_id == self.end_token_id:
 {% endif %}
                 return True
-{% if turns %}
-            if token_id == self.start_token_id or token_id in self._turn_token_ids:
-{% else %}
             if token_id == self.start_token_id:
-{% endif %}
                 return False
-        return False
+{% if turns %}
+            if token_id in self._turn_token_ids:
+                break
+{% endif %}
+        return {{ "not self._thinking" if switched else "False" }}
 {% else %}
 {% if turns %}
         turn = len(input_ids)
@@ -214,11 +209,16 @@ class {{ cls }}({{ "BaseThinkingReasoningParser" if single else "ReasoningParser
 {% else %}
         text = self.model_tokenizer.decode(input_ids)
 {% endif %}
+        start = text.rfind(self.reasoning_start_str)
         end = text.rfind(self.reasoning_end_str)
 {% if call %}
         end = max(end, text.rfind(self.tool_call_start))
 {% endif %}
-        return end > text.rfind(self.reasoning_start_str)
+{% if switched %}
+        if start == end:
+            return not self._thinking
+{% endif %}
+        return end > start
 {% endif %}
 
 {% endif %}
@@ -226,10 +226,6 @@ class {{ cls }}({{ "BaseThinkingReasoningParser" if single else "ReasoningParser
     def is_reasoning_end_streaming(
         self, input_ids: Sequence[int], delta_ids: Iterable[int]
     ) -> bool:
-{% if switched %}
-        if not self._thinking:
-            return True
-{% endif %}
 {% if single %}
         ends = (self.end_token_id, self._tool_call_start_id)
         return any(token_id in ends for token_id in delta_ids)
@@ -314,8 +310,6 @@ class {{ cls }}({{ "BaseThinkingReasoningParser" if single else "ReasoningParser
         current_token_ids: Sequence[int],
         delta_token_ids: Sequence[int],
     ) -> DeltaMessage | None:
-        if self._ended:
-            return _delta("", delta_text)
         text = self._held + delta_text
         reasoning, content = self._split(text)
         self._ended = content is not None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ..checks.probes import Cell, cells_of
+from ..checks.probes import Cell, at_odds, cells_of
 from ..checks.thinking import Thinking, read_thinking
 from ..parsers import ROWS, ParserRow, Vocabulary
 from ..parsers.differential.cases import specs
@@ -32,7 +32,7 @@ class Setting:
         row: what the parser table knows of it; of a plugin its markers alone.
         vocabulary: the tokenizer.
         thinking: what the model writes around a thought.
-        cells: the prompts, no two alike.
+        cells: the prompts, no two alike, without those of requests that are at odds with themselves.
         switches: (kwarg, off value, on value) of the thinking switches; None where nobody knows.
         call: a tool call by which the model may end a thought; None where none is known.
         stop_ids: end-of-sequence ids; one ends every finished output.
@@ -101,12 +101,13 @@ def from_model(
         thinking = Thinking(pair.start, pair.end, after, mentioned=True)
     vocabulary: Vocabulary = model.tokenizer or spelled(_markers(thinking))
     call = next((text for text in implicit if text in model.prompt_text), None)
+    cells = cells_of(rendered, vocabulary)
     setting = Setting(
         name=name,
         row=row,
         vocabulary=vocabulary,
         thinking=thinking,
-        cells=_distinct(cells_of(rendered, vocabulary)),
+        cells=_distinct([cell for cell in cells if not at_odds(cell, cells)]),
         switches=rendered.switches,
         call=None if call is None else f'{call}\n{{"name": "get_weather", "arguments": {{"city": "Rome"}}}}',
         stop_ids=model.eos_ids if model.tokenizer is not None else frozenset(),
