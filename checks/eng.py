@@ -276,7 +276,9 @@ class ServedStreamDiffers(EngineRule):
     slug = "served-stream-differs"
     severity = "error"
     order = 6
-    what = "The tokens are as predicted, and the served reasoning or content is not what this parser makes of them."
+    what = """The reasoning or content that a server sends is not what its parser makes of the answer's own tokens.
+        `verify` says so where the tokens are as predicted; `audit --endpoint` of every answer, and, where nobody says
+        which parser runs there, of answers that no parser of that version gives."""
     why = "The server runs another parser, or another version of it, than was checked, or a proxy edits texts."
     example = "budget 64, stream: content begins with '</think>', where qwen3 gives '\\n\\nIt is 4.'"
     instead = (

@@ -412,14 +412,16 @@ def _starting(launch: Launch, *, shown: bool) -> Iterator[Callable[[float, str],
     from rich.console import Console
     from rich.text import Text
 
-    status = Console(stderr=True).status(Text("starting vLLM"))
+    console = Console(stderr=True)
+    status = console.status(Text("starting vLLM"))
     status.start()
 
     def watch(seconds: float, line: str) -> None:
         if seconds < 0:
             status.stop()
         else:
-            status.update(Text(f"starting vLLM, {seconds:.0f} s: {line[:80]}"))
+            # One row: a spinner that wraps leaves its rows behind.
+            status.update(Text(f"starting vLLM, {seconds:.0f} s: {line}"[: max(20, console.width - 4)]))
 
     try:
         yield watch
