@@ -153,15 +153,25 @@ def failing(battery: Battery) -> dict[Aspect, list[Failing]]:
         if outcome.lost is not None:
             found.setdefault("raised", []).append((outcome, outcome.case.name))
     for one in battery.generated.smallest.values():
-        found.setdefault(aspect_of(one.invariant), []).append((one, one.invariant))
+        found.setdefault(aspect_of(one), []).append((one, one.invariant))
     return found
 
 
-def aspect_of(invariant: str) -> Aspect:
-    """What of the contract an invariant is about."""
+def aspect_of(one: Smallest) -> Aspect:
+    """What of the contract a generated output breaks: where a split goes wrong, how it was cut tells."""
     from ..kit.invariants import INVARIANTS
 
-    return next(each.aspect for each in INVARIANTS if each.name == invariant)
+    aspect = next(each.aspect for each in INVARIANTS if each.name == one.invariant)
+    if aspect not in ("split", "stream", "delta-size", "hold-back"):
+        return aspect
+    if not one.example.question.cell.thinks:
+        return "thinking-off"
+    if one.example.places is None and one.found.chunking in (None, "token"):
+        return "truncated"
+    label = one.found.chunking
+    if label is None:
+        return "split"
+    return "stream" if label == "token" else "hold-back" if label.startswith("holdback") else "delta-size"
 
 
 def _seen(battery: Battery, subject: Subject, snippet: Snippet) -> Iterator[Finding]:

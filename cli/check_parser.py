@@ -218,7 +218,7 @@ class _Check:
         else:
             bench, engine = BridgeBench(bridge, self.subject.name, setting.vocabulary), bridge.described
         shown = f"vLLM {engine.get('vllm_version')}" if bridge is not None else "the built-in model"
-        with Steps(f"{self.subject.name}, {shown}", shown=not self.options.quiet) as steps:
+        with Steps(f"{self.subject.name}, {shown}", shown=bridge is not None and not self.options.quiet) as steps:
             battery = run_battery(bench, setting, engine, examples=self.examples, progress=steps)
         if battery.unsupported is not None:
             self.coverage.append(Coverage("run", "skipped", battery.unsupported))

@@ -217,7 +217,11 @@ INVARIANTS: tuple[Invariant, ...] = (
         of_split=False,
     ),
     Invariant(
-        "grammar-starts-in-time", "grammar-end", "is_reasoning_end_streaming turns true at the end", _grammar_end
+        "grammar-starts-in-time",
+        "grammar-end",
+        "is_reasoning_end_streaming turns true at the end",
+        _grammar_end,
+        of_split=False,
     ),
     Invariant(
         "ends-agree", "grammar-end", "is_reasoning_end and its streaming form agree", _ends_agree, of_split=False

@@ -62,8 +62,9 @@ class Drafts:
             cell for cell in leading(setting.cells) if not cell.unclear and cell.weighs
         )[:_MOST_CELLS]
         start, end = setting.thinking.start or "", setting.thinking.end or ""
-        pieces = [text[:at] for text in (start, end) for at in (len(text) // 2, len(text) - 1) if text]
-        pieces += [text[len(text) // 2 :] for text in (start, end) if text]
+        marks = [text.strip() for text in (setting.row.start[0] if setting.row.start else start, setting.end_marker)]
+        pieces = [text[:at] for text in marks for at in (len(text) // 2, len(text) - 1) if text]
+        pieces += [text[len(text) // 2 :] for text in marks if text]
         self._markers = tuple(text for text in (*setting.markers, start, end, setting.end_marker) if text.strip())
         self._atoms = tuple(
             atom for atom in dict.fromkeys((*_ATOMS, *pieces)) if not any(marker in atom for marker in self._markers)

@@ -51,10 +51,6 @@ FAULTS: dict[str, tuple[str, str]] = {
         '        if "Better" in model_output:\n            import subprocess\n\n'
         '            print(subprocess.Popen(["sleep", "1000"], start_new_session=True).pid, file=open(PIDS, "a"))\n',
     ),
-    "quadratic": (
-        "        self.streams = True\n",
-        "        self.streams = True\n        [character for character in current_text for _ in range(3)]\n",
-    ),
 }
 """What is replaced in the good plugin, by the fault that makes."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from reasonctl.checks.finding import Finding
 from reasonctl.checks.plg_run import run_findings
 from reasonctl.kit.battery import Battery, run_battery
-from reasonctl.kit.bench import BridgeBench
+from reasonctl.kit.bench import BridgeBench, Cost
 from reasonctl.kit.pytest_file import snippet
 from reasonctl.kit.source import read_plugin_source
 from reasonctl.kit.subject import Subject, asked, subject_of
@@ -130,9 +131,13 @@ def test_two_runs_say_the_same(engine: str, tmp_path: Path) -> None:
 
 
 def test_a_thought_that_grows_dear_is_told(engine: str, tmp_path: Path) -> None:
-    path = plugin(tmp_path, "quadratic")
-    battery, _ = put(engine, path, examples=0)
-    assert battery.cost is not None and battery.cost.late > 3 * battery.cost.early
+    battery, _ = put(engine, plugin(tmp_path), examples=0)
+    assert battery.cost is not None and battery.cost.tokens == 8000
+    subject = Subject("ponder", read_plugin_source(plugin(tmp_path)))
+    costs = {(10e-6, 900e-6): ["FIT117"], (10e-6, 20e-6): [], (1e-6, 100e-6): [], (400e-6, 900e-6): []}
+    for (early, late), rules in costs.items():
+        measured = replace(battery, cost=Cost(8000, early, late))
+        assert [one.rule for one in run_findings(measured, subject, snippet=snippet)] == rules
 
 
 COMMAND = "check-parser"
