@@ -49,18 +49,19 @@ def render(report: Report, limit: int = COMMENT) -> str:
 
 
 class _Page:
-    """Collects lines while they fit; keeps room for a last line that says what did not."""
+    """Collects lines while they fit."""
 
-    _SPARE = 200
+    _SPARE = 250
+    """Bytes kept for the ends of folded parts, and for a last line that says what did not fit."""
 
     def __init__(self, limit: int) -> None:
         self._left = limit - self._SPARE
         self._lines: list[str] = []
         self._cut: Counter[str] = Counter()
 
-    def _take(self, lines: Sequence[str], spare: int = 0) -> bool:
+    def _take(self, lines: Sequence[str]) -> bool:
         size = sum(len(_bytes(line)) + 1 for line in lines)
-        if size + spare > self._left:
+        if size > self._left:
             return False
         self._left -= size
         self._lines += lines
@@ -79,18 +80,15 @@ class _Page:
 
     def findings(self, rows: Sequence[str], findings: Sequence[Finding], *, title: str | None = None) -> None:
         """A table of findings, folded under `title` where there is one."""
-        end = ["", "</details>"] if title is not None else []
-        spare = sum(len(line) + 1 for line in end)
         start = ["", f"<details><summary>{title}</summary>"] if title is not None else []
-        fits = bool(rows) and self._take([*start, "", *_HEAD], spare + len(_bytes(rows[0])) + 1)
-        opened = fits
-        for row, finding in zip(rows, findings, strict=True):
-            fits = fits and self._take([row], spare)
+        opened = bool(rows) and self._take([*start, "", *_HEAD, rows[0]])
+        fits = opened
+        for index, (row, finding) in enumerate(zip(rows, findings, strict=True)):
+            fits = fits and (index == 0 or self._take([row]))
             if not fits:
                 self._cut["suppressed" if finding.suppressed is not None else SEVERITY_WORD[finding.severity]] += 1
-        if opened and end:
-            self._left -= spare
-            self._lines += end
+        if opened and title is not None:
+            self._lines += ["", "</details>"]
 
     def text(self) -> str:
         if self._cut:

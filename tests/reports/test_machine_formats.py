@@ -316,6 +316,14 @@ def test_junit_fails_where_the_exit_code_does(replay_report: Report) -> None:
     assert "37 more findings of these rules" in junit.render(unlisted)
 
 
+@pytest.mark.parametrize("char", ["\ufffe", "\uffff", "\ufdd0", "\U0010ffff", "\ud800", "\x00"])
+def test_junit_shows_what_xml_has_no_place_for(audit_report: Report, char: str) -> None:
+    finding = replace(audit_report.findings[0], message=f"a{char}b")
+    xml = read_junit(replace(audit_report, findings=(finding,)))
+    (said,) = [one.message for suite in xml for case in suite for one in case.result if type(one).__name__ == "Failure"]
+    assert said == f"a{ascii(char)[1:-1]}b"
+
+
 @given(st.text(st.characters(exclude_categories=())))
 def test_junit_is_xml_whatever_is_said(text: str) -> None:
     finding = replace(HOSTILE, message=text, hint=text, subject={"trace": text}, suppressed=text)
@@ -427,6 +435,17 @@ def test_markdown_is_cut_by_whole_rows(limit: int, errors: int, quiet: int) -> N
     assert all(row.endswith(" |") for row in rows)
     left = sum(map(int, re.findall(r"(\d+) (?:errors?|suppressed)\b", said.partition("Left out")[2])))
     assert len(rows) + left == errors + quiet
+
+
+def test_markdown_keeps_below_every_limit() -> None:
+    found = [replace(HOSTILE, severity="error", subject={"trace": f"t{index}"}) for index in range(3)]
+    found += [replace(HOSTILE, suppressed="known") for _ in range(4)]
+    report = Report("gate", "vllm", {}, {}, found, ())
+    whole = len(markdown.render(report).encode("utf-8", "backslashreplace"))
+    for limit in range(600, whole + 300):
+        said = markdown.render(report, limit).encode("utf-8", "backslashreplace")
+        assert len(said) <= limit
+        assert (b"Left out" in said) == (len(said) != whole)
 
 
 def test_markdown_folds_what_does_not_fail_the_call(gate_report: Report) -> None:
