@@ -110,6 +110,11 @@ def shorten(text: str | None) -> str | None:
     return f"{text[: _SHOWN // 2]} … {text[-_SHOWN // 2 :]}"
 
 
+def who(result: Result) -> str:
+    """The parser, at the start of a sentence."""
+    return "a server without a parser" if result.parser == NO_PARSER else result.parser
+
+
 def called(mode: ModeResult) -> str:
     """A mode in a sentence."""
     names = {None: "in full", "token": "streamed at one token a delta", "whole": "streamed in one delta"}

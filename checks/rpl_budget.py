@@ -10,7 +10,7 @@ from ..parsers.run import ModeResult
 from ..traces.replay import Result
 from ..traces.thinking import Block
 from .finding import Confidence, Finding
-from .replayed import ReplayFacts, called, shorten
+from .replayed import ReplayFacts, called, shorten, who
 from .rpl_cause import Cause, cause
 from .rpl_granted import Budget, allowed, budget_of
 from .rpl_mends import Mend
@@ -111,7 +111,7 @@ class ThinkingAteTheAnswer(SplitRule):
             if (mode.reasoning or "").strip() and not (mode.content or "").strip():
                 thought = facts.trace.thought
                 more = {"thinking_tokens": sum(block.tokens for block in thought.blocks)} if thought is not None else {}
-                text = f"the run was cut by its length, and {result.parser} gives nothing but reasoning, {called(mode)}"
+                text = f"the run was cut by its length, and {who(result)} gives nothing but reasoning, {called(mode)}"
                 return text, None if mode.chunking is None else mode, more
         return None
 
@@ -171,7 +171,7 @@ def spent(facts: ReplayFacts, result: Result) -> Cause | None:
     steps = (
         ("request", f"a budget of {budget.asked} and at most {budget.limit} tokens: {left} are left for the answer"),
         ("output", f"the thought was cut at {last.tokens} tokens, and nothing follows its end marker"),
-        ("parser", f"{result.parser} files what there is as reasoning"),
+        ("parser", f"{who(result)} files what there is as reasoning"),
     )
     return Cause("BUD306" if left == 0 else "BUD307", steps)
 
@@ -180,7 +180,7 @@ def _unbounded(facts: ReplayFacts, result: Result, budget: Budget | None) -> Cau
     """Why nothing ended the thought before the limit did."""
     thought = facts.trace.thought
     tokens = sum(block.tokens for block in thought.blocks) if thought is not None else None
-    ends = ("parser", f"{result.parser} files a thought without an end as reasoning; content has nothing to show")
+    ends = ("parser", f"{who(result)} files a thought without an end as reasoning; content has nothing to show")
     ran = ("output", f"{tokens} thinking tokens, cut by the limit" if tokens else "cut by the limit")
     if budget is None:
         return Cause("FIT109", (("request", "no thinking budget, here or on the server"), ran, ends))

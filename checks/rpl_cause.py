@@ -13,7 +13,7 @@ from ..traces.replay import Result
 from ..traces.splits import HARMONY, NO_PARSER, leaked
 from ..traces.whatif import Kind, WhatIf
 from .evidence import said
-from .replayed import ReplayFacts, called
+from .replayed import ReplayFacts, called, who
 
 _TAIL = 60
 _NO_TOKEN = ("could not locate", "must contain")
@@ -54,7 +54,7 @@ def cause(facts: ReplayFacts, result: Result) -> Cause | None:
         steps.append(("proof", blame.proof))
     if result.matches_recorded:
         modes = ", streaming and not" if result.checks.stream_equals_full and facts.trace.deltas else ""
-        steps.append(("check", f"with exactly this, {_called(result)} gives what was recorded{modes}"))
+        steps.append(("check", f"with exactly this, {who(result)} gives what was recorded{modes}"))
     return Cause(blame.rule, tuple(steps), blame.ran)
 
 
@@ -306,7 +306,3 @@ def _foreign(raw: str, row: ParserRow) -> str | None:
 
 def _texts(row: ParserRow) -> str:
     return " and ".join((*row.start[:1], *row.end[:1])) or "no marker"
-
-
-def _called(result: Result) -> str:
-    return "the server without a parser" if result.parser == NO_PARSER else result.parser

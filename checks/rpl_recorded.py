@@ -7,10 +7,11 @@ from typing import Any
 
 from ..parsers.run import ModeResult
 from ..traces.replay import Result
+from ..traces.splits import HARMONY
 from ..traces.whatif import WhatIf
 from .evidence import said
 from .finding import Finding
-from .replayed import ReplayFacts, called, outcome, shorten, split_json
+from .replayed import ReplayFacts, called, outcome, shorten, split_json, who
 from .rpl_cause import Cause, cause
 from .rpl_splits import ParserRaised, ReplayMarkerLeak, ReplayStreamDiffers, SplitRule, TextLost
 from .rule import Rule, register
@@ -38,7 +39,7 @@ class ReasoningOnly(SplitRule):
             return None
         for mode in facts.real_modes(result):
             if (mode.reasoning or "").strip() and not (mode.content or "").strip():
-                text = f"the run ended with stop, and {result.parser} gives nothing but reasoning, {called(mode)}"
+                text = f"the run ended with stop, and {who(result)} gives nothing but reasoning, {called(mode)}"
                 return text, None if mode.chunking is None else mode, {}
         return None
 
@@ -74,8 +75,8 @@ class RecordedDiffers(SplitRule):
         if not result.served and recorded.parser is not None:
             return None
         got = {"reasoning": shorten(recorded.reasoning), "content": shorten(recorded.content)}
-        who = "the fixture expects" if facts.trace.source == "canitoolcall" else "the server returned"
-        return f"{who} another split than {result.parser} gives on this output", None, {"recorded": got}
+        said_by = "the fixture expects" if facts.trace.source == "canitoolcall" else "the server returned"
+        return f"{said_by} another split than {who(result)} gives on this output", None, {"recorded": got}
 
     @classmethod
     def hint(cls, facts: ReplayFacts, result: Result) -> str:
@@ -121,7 +122,7 @@ class ToolCallInReasoning(SplitRule):
     def seen(cls, facts: ReplayFacts, result: Result) -> tuple[str, ModeResult | None, dict[str, Any]] | None:
         if not result.call_swallowed:
             return None
-        return f"{result.parser} files the tool call of this output as reasoning", None, {}
+        return f"{who(result)} files the tool call of this output as reasoning", None, {}
 
 
 @register
@@ -153,7 +154,7 @@ class WrongParser(Rule):
             if why is not None:
                 evidence |= {"chain": list(why.chain), "every_step_run": why.ran}
             yield cls.finding(
-                f"{result.parser} fails on this trace ({', '.join(failed)}); {_listed(facts, others)}",
+                f"{who(result)} fails on this trace ({', '.join(failed)}); {_listed(facts, others)}",
                 hint=f"--reasoning-parser {others[0]}",
                 confidence=facts.confidence if why is None or why.ran else "medium",
                 cause=why.rule if why is not None else None,
@@ -186,7 +187,7 @@ class NoParserExplains(Rule):
         left = len(everything) - len(ran)
         yield cls.finding(
             f"none of {len(ran)} parsers explains this trace ({facts.trace.why})",
-            hint="look at the output itself; --model and --request give the parsers what the server had",
+            hint=_look(facts),
             confidence="low" if left else facts.confidence,
             subject=facts.subject(),
             location=facts.location,
@@ -220,6 +221,15 @@ class LossyTrace(Rule):
             location=facts.location,
             evidence={"output": shorten(facts.trace.raw)},
         )
+
+
+def _look(facts: ReplayFacts) -> str:
+    """Where to look where no parser explains a trace."""
+    if not facts.trace.raw.strip():
+        return "the output is empty: the model ended at once, or the recording lost what it wrote"
+    if all(part in facts.trace.raw for part in HARMONY):
+        return "the output is in harmony channels, which openai_gptoss reads; give --model for its tokens"
+    return "look at the output itself; --model and --request give the parsers what the server had"
 
 
 def _failures(facts: ReplayFacts, result: Result) -> list[str]:

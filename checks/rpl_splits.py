@@ -10,7 +10,7 @@ from ..parsers.run import ModeResult
 from ..traces.replay import Result
 from ..traces.splits import conserved, leaked, same
 from .finding import Finding
-from .replayed import ReplayFacts, advice, called
+from .replayed import ReplayFacts, advice, called, who
 from .rpl_cause import Cause, cause
 from .rpl_mends import Mend, mends
 from .rule import Rule, register
@@ -88,7 +88,7 @@ class ReplayStreamDiffers(SplitRule):
         if result.checks.stream_equals_full is not False or result.primary is None:
             return None
         return (
-            f"{result.parser} splits this output one way in full and another {called(result.primary)}",
+            f"{who(result)} splits this output one way in full and another {called(result.primary)}",
             result.primary,
             {},
         )
@@ -121,7 +121,7 @@ class ReplayDeltaSizeMatters(SplitRule):
             for rule, real in (("RPL403", bool(leaked(other, row))), ("RPL406", not conserved(other, result.raw, row)))
             if real
         ]
-        message = f"{result.parser} splits this output one way {called(good[0])} and another {called(other)}"
+        message = f"{who(result)} splits this output one way {called(good[0])} and another {called(other)}"
         return message, other, {"got": dict(facts.evidence(result, good[0])["streamed"]), "also": also}
 
 
@@ -143,7 +143,7 @@ class ReplayMarkerLeak(SplitRule):
             markers = leaked(mode, ROWS.get(result.parser))
             if markers:
                 field = "reasoning" if markers[0] in (mode.reasoning or "") else "content"
-                text = f"{result.parser} leaves {markers[0]!r} in {field}, {called(mode)}"
+                text = f"{who(result)} leaves {markers[0]!r} in {field}, {called(mode)}"
                 return text, None if mode.chunking is None else mode, {"marker": markers[0]}
         return None
 
@@ -167,7 +167,7 @@ class TextLost(SplitRule):
         row = ROWS.get(result.parser)
         for mode in facts.real_modes(result):
             if not conserved(mode, result.raw, row):
-                text = f"{result.parser} loses text, {called(mode)}: reasoning and content do not add up to the output"
+                text = f"{who(result)} loses text, {called(mode)}: reasoning and content do not add up to the output"
                 return text, None if mode.chunking is None else mode, {}
         return None
 
@@ -193,7 +193,7 @@ class ParserRaised(SplitRule):
             return None
         modes = [called(mode) for mode in result.modes if mode.error is not None]
         where = "in every mode" if len(modes) == len(result.modes) else ", ".join(modes)
-        return f"{result.parser} raises {where}: {result.reason}", None, {"modes": modes}
+        return f"{who(result)} raises {where}: {result.reason}", None, {"modes": modes}
 
 
 RULES = (ReplayStreamDiffers, ReplayDeltaSizeMatters, ReplayMarkerLeak, TextLost, ParserRaised)

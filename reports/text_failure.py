@@ -104,7 +104,8 @@ def _splits(
         own = words.get("recorded", words.get("full"))
         rows.append(("the client got", _with(split_text(recorded, page.limit), own if as_recorded else None)))
     if not as_recorded:
-        rows.append((f"{served['parser']} gives", _with(split_text(full, page.limit), words.get("full"))))
+        giver = "without a parser" if served["parser"] == "none" else f"{served['parser']} gives"
+        rows.append((giver, _with(split_text(full, page.limit), words.get("full"))))
     if not _same(streamed, full):
         if as_recorded and recorded is not None and _same(recorded, streamed):
             rows.append(("in full", _with(split_text(full, page.limit), words.get("full"))))
@@ -227,10 +228,11 @@ def _footnotes(page: Page, comparison: Mapping[str, Any]) -> None:
     notes = []
     if any(row["reasoning_tokens_zero"] for row in comparison["rows"]):
         notes.append("usage says 0: the server would report 0 reasoning tokens")
-    for mode, words in zip(
-        comparison["modes"], zip(*(row["modes"] for row in comparison["rows"]), strict=True), strict=True
-    ):
-        if str(mode).startswith("holdback:") and any(word != "ok" for word in words):
+    for place, mode in enumerate(comparison["modes"]):
+        # Worth a word where late text alone makes a difference.
+        if str(mode).startswith("holdback:") and any(
+            row["modes"][place] not in ("ok", row["modes"][0]) for row in comparison["rows"]
+        ):
             late = str(mode).removeprefix("holdback:")
             notes.append(f"{_head(str(mode))}: text comes {late} characters behind its ids, as with stop strings")
     for note in notes:

@@ -9,7 +9,7 @@ from typing import Any
 from ..parsers import ROWS
 from ..parsers.run import ModeResult
 from .explain import Explained
-from .splits import NO_PARSER, ModeWord, has_tool_call, mode_word
+from .splits import ModeWord, has_tool_call, mode_word
 from .whatif import HELD, WhatIf
 from .work import Result, Work
 
@@ -81,10 +81,10 @@ def compare(
     right = by_name[best[0]].full if best else mended.result.full if mended is not None else None
     others = _others(failing.parser, best) if explained.shown else []
     shown = [failing, *(by_name[name] for name in others)]
-    rows = [_row(work, result, right) for result in shown]
-    if mended is not None:
-        rows.insert(1, _row(work, mended.result, right, mended.change))
     chunkings = (None, *dict.fromkeys([*(mode.chunking for mode in failing.stream), str(HELD)]))
+    rows = [_row(work, result, right, chunkings) for result in shown]
+    if mended is not None:
+        rows.insert(1, _row(work, mended.result, right, chunkings, mended.change))
     named = {failing.parser, *best}
     return Comparison(
         chunkings,
@@ -102,16 +102,25 @@ def _others(failing: str, best: Sequence[str]) -> list[str]:
     return [*names[:1], *[name for name in names if ROWS[name].family not in kinds][: _BETTER - 1]]
 
 
-def _row(work: Work, result: Result, right: ModeResult | None, change: Mapping[str, Any] | None = None) -> Row:
+def _row(
+    work: Work,
+    result: Result,
+    right: ModeResult | None,
+    chunkings: Sequence[str | None],
+    change: Mapping[str, Any] | None = None,
+) -> Row:
     row = ROWS.get(result.parser)
-    modes = list(result.modes)
-    if result.parser != NO_PARSER and all(mode.chunking != str(HELD) for mode in modes):
+    modes = {mode.chunking: mode for mode in result.modes}
+    if str(HELD) not in modes and not result.crashed:
         held = work.on(work.prepared, chunkings=(HELD,)).run(result.parser)
-        modes += [mode for mode in held.stream if mode.chunking == str(HELD)]
+        modes |= {mode.chunking: mode for mode in held.stream}
     finish, called = work.prepared.trace.finish_reason, has_tool_call(result.raw, row)
     return Row(
         result.parser,
-        tuple(mode_word(mode, result.raw, row, finish, called=called, right=right) for mode in modes),
+        tuple(
+            mode_word(modes[one], result.raw, row, finish, called=called, right=right) if one in modes else "raises"
+            for one in chunkings
+        ),
         served=result.served and change is None,
         change=change,
         as_recorded=result.matches_recorded is True,

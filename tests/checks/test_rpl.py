@@ -312,3 +312,15 @@ def test_the_chain_tells_prompt_request_and_parser() -> None:
 def test_what_an_upgrade_changes_is_judged(before: bool, after: bool, said: str) -> None:
     change = Change("qwen3", "0.32.0", "0.33.0", ())
     assert rpl_upgrade._advice(change, before=before, after=after).startswith(said)
+
+
+def test_where_no_parser_explains_a_trace_it_is_said_where_to_look() -> None:
+    channels = "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>4<|return|>"
+    assert "openai_gptoss" in str(one("RPL409", make(channels, recorded={"parser": "deepseek_r1"})).hint)
+    assert str(one("RPL409", make("", recorded={"parser": "qwen3"})).hint).startswith("the output is empty")
+    assert str(one("RPL409", make("<thought>hm</thought>4")).hint).startswith("look at the output itself")
+
+
+def test_a_server_without_a_parser_is_called_that() -> None:
+    finding = one("RPL403", make("<think>hm</think>4", recorded={"parser": "none"}))
+    assert finding.message == "a server without a parser leaves '<think>' in content, in full"

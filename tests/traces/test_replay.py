@@ -317,3 +317,24 @@ class TestWithAModel:
         facts = run(make("hm</think>4"), "qwen3", setting=Setting(chat_template=str(path), request=body))
         assert only(facts).status == "ok"
         assert "no such role" in facts.notes[0]
+
+
+@pytest.mark.parametrize("parser", ["none", "deepseek_v3", "deepseek_r1"])
+@pytest.mark.parametrize("chunkings", ["token", "whole,holdback:12", "char,3"])
+def test_a_comparison_has_a_word_for_every_mode(parser: str, chunkings: str) -> None:
+    facts = run(make("[THINK]hm hm[/THINK]<think>4"), parser, serve_parser=parser, chunkings=parse_chunkings(chunkings))
+    assert facts.comparison is not None
+    told = facts.comparison.as_json()
+    assert {len(row["modes"]) for row in told["rows"]} == {len(told["modes"])}
+    assert told["modes"].count("holdback:12") == 1
+
+
+def test_a_crash_has_words_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str, *_: Any, **__: Any) -> Any:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(engines, "run_parser", broken)
+    facts = run(make("<think>hm</think>4"), "qwen3")
+    assert facts.comparison is not None
+    told = facts.comparison.as_json()
+    assert {len(row["modes"]) for row in told["rows"]} == {len(told["modes"])}
