@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -130,17 +130,26 @@ def _run(report: Report, run: Run, number: int, drawing: Drawing) -> Html | None
 def _drawn(report: Report, run: Run, drawing: Drawing) -> Html | None:
     facts: Mapping[str, Any] = run.facts
     if run.command == "audit":
-        servers = facts.get("servers")
-        if not isinstance(servers, list):
-            return html_audit.show(facts, run.target)
-        return join(
-            *(join(el("h3", str(server.get("name"))), html_audit.show(server, run.target)) for server in servers)
-        )
+        return _each(facts, run.target, html_audit.show)
     if run.command == "replay":
         return html_replay.show(facts, report.findings, drawing)
     if run.command == "validate-config":
-        return html_budget.show(facts, run.target)
+        return _each(facts, run.target, html_budget.show)
     return html_verify.show(facts) if run.command == "verify" else None
+
+
+def _each(facts: Mapping[str, Any], target: str, show: Callable[[Mapping[str, Any], str], Html]) -> Html:
+    """The facts drawn; of several servers one after the other."""
+    servers = facts.get("servers")
+    if not isinstance(servers, list):
+        return show(facts, target)
+    return join(*(join(el("h3", str(server.get("name"))), _server(server, target, show)) for server in servers))
+
+
+def _server(server: Mapping[str, Any], target: str, show: Callable[[Mapping[str, Any], str], Html]) -> Html:
+    if server.get("engine"):
+        return el("p", f"a {server['engine']} server, not evaluated", class_="dim")
+    return show(server, str(server.get("target") or target))
 
 
 def _coverage(report: Report) -> Html | None:

@@ -21,9 +21,7 @@ _FIRST = ("single_turn", "system", "multi_turn", "tools", "tool_result")
 
 
 def show(facts: Mapping[str, Any], target: str) -> Html:
-    """One model or server: its name where it is one of several, then everything that was looked at."""
-    if facts.get("engine"):
-        return el("p", f"{facts.get('name')}: a {facts['engine']} server, not evaluated")
+    """One model or server: everything that was looked at."""
     flags = facts.get("serve_flags")
     return join(
         _model(facts.get("model") or {}),
@@ -31,7 +29,7 @@ def show(facts: Mapping[str, Any], target: str) -> Html:
         _requests(facts.get("parser") or {}),
         _candidates(facts.get("parser") or {}),
         _history(facts.get("history") or []),
-        html_budget.in_audit(facts["budget"], str(facts.get("target") or target)) if facts.get("budget") else None,
+        html_budget.in_audit(facts["budget"], target) if facts.get("budget") else None,
         el("p", "paste ", el("code", " ".join(map(str, flags)), class_="paste")) if flags else None,
     )
 

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .markup import Child, Html, el, exact, fields, join, table
+from .terms import ANSWER_RESERVE, request_name, source_name
 from .wording import compact, counted
-
-_RESERVE = 256
-_SOURCES = {"request": "the request", "scalar": "the one budget", "none": "no budget"}
 
 
 def show(facts: Mapping[str, Any], target: str) -> Html:
@@ -26,7 +24,7 @@ def show(facts: Mapping[str, Any], target: str) -> Html:
         rows.append(("refused", el("span", exact(str(facts["refused"])), class_="bad")))
     return join(
         fields(rows),
-        bars(facts.get("resolutions") or [], int(facts.get("answer_reserve", _RESERVE)), facts.get("prompts")),
+        bars(facts.get("resolutions") or [], int(facts.get("answer_reserve", ANSWER_RESERVE)), facts.get("prompts")),
         _ungranted(facts.get("requests") or []),
     )
 
@@ -37,7 +35,7 @@ def in_audit(facts: Mapping[str, Any], target: str) -> Html:
 
 
 def bars(
-    resolutions: Sequence[Mapping[str, Any]], reserve: int = _RESERVE, prompts: Mapping[str, Any] | None = None
+    resolutions: Sequence[Mapping[str, Any]], reserve: int = ANSWER_RESERVE, prompts: Mapping[str, Any] | None = None
 ) -> Html | None:
     """A bar a row, all of one scale: thinking tokens up to the cutoff, the end marker, the answer's.
 
@@ -52,8 +50,8 @@ def bars(
     refused = {row["effort"] for row in (prompts or {}).get("efforts") or [] if row.get("refused")}
     rows = [
         (
-            _request(row),
-            _SOURCES.get(row["source"], str(row["source"])),
+            request_name(row),
+            source_name(row),
             int(row["max_tokens"]),
             _bar(row, widest),
             join(
@@ -73,13 +71,6 @@ def bars(
             class_="legend",
         ),
     )
-
-
-def _request(row: Mapping[str, Any]) -> str:
-    effort = f"effort {row['effort']}" if row["effort"] is not None else "no effort"
-    if row["request_budget"] is None:
-        return effort
-    return f"thinking_token_budget {row['request_budget']}" + (f", {effort}" if row["effort"] is not None else "")
 
 
 def _bar(row: Mapping[str, Any], widest: int) -> Html:
@@ -124,7 +115,7 @@ def _ungranted(requests: Sequence[Mapping[str, Any]]) -> Html | None:
         (
             el("span", str(request["standing"]), class_="bad"),
             f"{request['request']}, {request['endpoint']}",
-            _request(request),
+            request_name(request),
             str(request.get("refused") or ""),
         )
         for request in requests

@@ -78,16 +78,16 @@ def _card(report: Report, rule: type[Rule] | None, group: Sequence[Finding], tra
         el("span", counted(len(group), "finding") if len(group) > 1 else first.message, class_="lead"),
         el("span", "fails the run", class_="chip fail") if counts else None,
     )
-    items = [el("li", _finding(finding, traces)) for finding in group[:_MOST]]
+    items = [el("li", _finding(finding, traces, told=len(group) == 1)) for finding in group[:_MOST]]
     more = len(group) - _MOST
     return el(
         "details",
         head,
-        _about(rule) if rule is not None else None,
         el("ol", *items, class_="findings"),
         el("p", f"and {counted(more, 'more')} of this rule (--format json has all)", class_="dim")
         if more > 0
         else None,
+        _about(rule) if rule is not None else None,
         class_=f"card {first.severity}",
         open=first.severity == "error" or counts,
     )
@@ -97,7 +97,8 @@ def _about(rule: type[Rule]) -> Html:
     """What `reasonctl explain` says."""
     return el(
         "div",
-        fields([("what", rule.what), ("why", rule.why), ("instead", rule.instead)]),
+        el("h4", f"What {rule.id} means"),
+        fields([("what", prose(rule.what)), ("why", prose(rule.why)), ("instead", prose(rule.instead))]),
         el(
             "details",
             el("summary", "example, versions, sources"),
@@ -108,7 +109,14 @@ def _about(rule: type[Rule]) -> Html:
     )
 
 
-def _finding(finding: Finding, traces: Mapping[str, str]) -> Html:
+def prose(text: str) -> Html:
+    """Text of our own in one paragraph; what stands between backticks is code."""
+    parts = " ".join(text.split()).split("`")
+    return join(*(el("code", part) if index % 2 else part for index, part in enumerate(parts)))
+
+
+def _finding(finding: Finding, traces: Mapping[str, str], *, told: bool) -> Html:
+    """One finding; without its message where that is `told` already."""
     rows: list[tuple[Child, Child]] = []
     where = _where(finding)
     if where:
@@ -122,8 +130,8 @@ def _finding(finding: Finding, traces: Mapping[str, str]) -> Html:
         rows.append(("cause", el("code", finding.cause)))
     rows += [_evidence(key, value) for key, value in telling(finding.evidence)]
     if finding.hint:
-        rows.append(("instead", el("strong", finding.hint)))
-    return join(el("p", finding.message, class_="message"), fields(rows))
+        rows.append(("instead", el("strong", prose(finding.hint))))
+    return join(None if told else el("p", finding.message, class_="message"), fields(rows))
 
 
 def _where(finding: Finding) -> Html | None:

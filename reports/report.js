@@ -3,6 +3,7 @@
   const WORDS = { r: "reasoning", c: "content", m: "marker", x: "lost" };
   const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const FEW = 6; // outcomes whose cells are drawn until more are asked for
+  const LONG = 60; // lines from which on those out of sight are not laid out
   const PAPER = 84; // columns of a line on paper
   const MOST_PRINTED = 20000; // tokens that are drawn unasked when the page is printed
   const WIDE = /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}]/u;
@@ -167,6 +168,7 @@
       if (line.length) lines.push(line);
       this.cells = [];
       this.lines = lines;
+      this.bed.classList.toggle("long", lines.length > LONG);
       this.bed.replaceChildren(...lines.map((indexes) => this.line(indexes)));
       this.paint();
       this.rove(this.focus, held);
@@ -281,6 +283,7 @@
 
     inspect(index) {
       for (const node of all(".at", this.bed)) node.classList.remove("at");
+      this.inspector.classList.toggle("on", index !== null);
       if (index === null) {
         this.inspector.replaceChildren(make("span", "dim", "Point at a token, or move to one with the arrow keys."));
         return;
@@ -387,7 +390,7 @@
 
   const shut = [];
   addEventListener("beforeprint", () => {
-    const folded = all("details:not([open])");
+    const folded = all("details.card:not([open]), section > details:not([open])");
     shut.push(...folded);
     let left = MOST_PRINTED;
     for (const card of folded) {

@@ -10,10 +10,8 @@ from rich.text import Text
 
 from ..checks.report import Report
 from .page import STYLE, Page, styled
+from .terms import ANSWER_RESERVE, request_name, source_name
 from .wording import compact, variant_name, visible
-
-_ANSWER_RESERVE = 256
-"""Fewer tokens left than this are marked, where the facts name no reserve of their own."""
 
 
 def show(page: Page, report: Report) -> None:
@@ -82,7 +80,7 @@ def _table(page: Page, facts: Mapping[str, Any]) -> None:
     requests: dict[tuple[Any, ...], dict[Any, Mapping[str, Any]]] = {}
     for row in resolutions:
         requests.setdefault((row["effort"], row["request_budget"]), {})[row["max_tokens"]] = row
-    reserve = int(facts.get("answer_reserve", _ANSWER_RESERVE))
+    reserve = int(facts.get("answer_reserve", ANSWER_RESERVE))
     prompts = facts.get("prompts")
     rows: list[tuple[Text, ...]] = []
     unbudgeted = [cells for cells in requests.values() if all(row["source"] == "none" for row in cells.values())]
@@ -96,7 +94,7 @@ def _table(page: Page, facts: Mapping[str, Any]) -> None:
         first = next(iter(cells.values()))
         cutoffs = [_cell(cells[ceiling], reserve) if ceiling in cells else Text("-", "dim") for ceiling in ceilings]
         prompt = [_prompt(prompts, first["effort"])] if prompts else []
-        rows.append((styled(_request(first)), styled(_source(first)), *prompt, *cutoffs))
+        rows.append((styled(request_name(first)), styled(source_name(first)), *prompt, *cutoffs))
     head = ["the request says", "cutoff comes from", *(["prompt says"] if prompts else [])]
     page.blank()
     page.table((*head, *(f"max_tokens {ceiling}" for ceiling in ceilings)), rows)
@@ -128,22 +126,9 @@ def _ungranted(page: Page, requests: Sequence[Mapping[str, Any]]) -> None:
         if request.get("standing") in ("refused", "ignored"):
             place = request.get("location")
             at = f" ({place['path']}:{place['line']})" if place else ""
-            asked = f"{request['request']}{at}, {request['endpoint']}: {_request(request)}"
+            asked = f"{request['request']}{at}, {request['endpoint']}: {request_name(request)}"
             rows.append((styled(str(request["standing"]), "error"), styled(asked)))
     page.table(("", ""), rows)
-
-
-def _request(row: Mapping[str, Any]) -> str:
-    effort = f"effort {row['effort']}" if row["effort"] is not None else "no effort"
-    if row["request_budget"] is None:
-        return effort
-    return f"thinking_token_budget {row['request_budget']}" + (f", {effort}" if row["effort"] is not None else "")
-
-
-def _source(row: Mapping[str, Any]) -> str:
-    return {"request": "the request", "scalar": "the one budget", "none": "no cutoff"}.get(
-        row["source"], str(row["source"])
-    )
 
 
 def _cell(row: Mapping[str, Any], reserve: int) -> Text:

@@ -18,7 +18,7 @@ def rates(page: Page, facts: Mapping[str, Any], traces: int) -> None:
     """The share of traces with something wrong in a sentence, then a table of parsers and one of rules."""
     if "outcomes" in facts:
         page.blank()
-        page.line(_sentence(facts["outcomes"], traces), indent=2)
+        page.line(sentence(facts["outcomes"], traces), indent=2)
     _scores(page, facts.get("scores") or counted_scores(facts.get("results") or []), traces)
     _rules(page, facts.get("rules") or {}, traces)
 
@@ -39,7 +39,7 @@ def counted_scores(results: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, 
     return scores
 
 
-def _sentence(outcomes: Mapping[str, int], traces: int) -> str:
+def sentence(outcomes: Mapping[str, int], traces: int) -> str:
     """`12 of 50 traces (24%) have an error, 3 (6%) a warning and no error; the other 35 are clean.`"""
     errors, warnings, lost = (outcomes.get(key, 0) for key in ("error", "warning", "lost"))
     clean = traces - errors - warnings - lost
@@ -61,7 +61,21 @@ def _sentence(outcomes: Mapping[str, int], traces: int) -> str:
 
 
 def _scores(page: Page, scores: Mapping[str, Mapping[str, int]], traces: int) -> None:
-    """How many traces each parser gets right; parsers that fare alike are one row, the best first."""
+    head, found = score_table(scores, traces)
+    rows = [[names_of(names, 1000 if page.verbose else 3), *cells] for names, cells in found]
+    page.blank()
+    page.table(head, rows, right=range(1, len(head)))
+
+
+def score_table(
+    scores: Mapping[str, Mapping[str, int]], traces: int
+) -> tuple[list[str], list[tuple[list[str], list[str]]]]:
+    """How many traces each parser gets right: the head, and rows of parsers that fare alike, the best first.
+
+    Args:
+        scores: `scores` of a replay's facts.
+        traces: how many there are; a column tells how many a parser was run on where that is not all of them.
+    """
     columns = ["explains", *_STATUSES, "as recorded"]
     if all(score.get("explains", score["ok"]) == score["ok"] for score in scores.values()):
         columns.remove("explains")
@@ -71,13 +85,11 @@ def _scores(page: Page, scores: Mapping[str, Mapping[str, int]], traces: int) ->
         ran = sum(score[status] for status in _STATUSES)
         alike.setdefault((ran, *(score.get(column, 0) for column in columns)), []).append(name)
     own = len({numbers[0] for numbers in alike}) > 1 or any(numbers[0] != traces for numbers in alike)
-    rows = []
-    for (ran, *numbers), names in sorted(alike.items(), key=lambda item: (*(-one for one in item[0][1:3]), item[1])):
-        row: list[Cell] = [names_of(names, 1000 if page.verbose else 3)]
-        rows.append([*row, *([str(ran)] if own else []), *(rate(number, ran) for number in numbers)])
-    head = ["parser", *(["traces"] if own else []), *(_SHOWN_AS.get(column, column) for column in columns)]
-    page.blank()
-    page.table(head, rows, right=range(1, len(head)))
+    rows = [
+        (names, [*([str(ran)] if own else []), *(rate(number, ran) for number in numbers)])
+        for (ran, *numbers), names in sorted(alike.items(), key=lambda item: (*(-one for one in item[0][1:3]), item[1]))
+    ]
+    return ["parser", *(["traces"] if own else []), *(_SHOWN_AS.get(column, column) for column in columns)], rows
 
 
 def _rules(page: Page, rules: Mapping[str, Mapping[str, Any]], traces: int) -> None:

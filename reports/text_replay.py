@@ -11,6 +11,7 @@ from rich.text import Text
 from ..checks.finding import Finding
 from ..checks.report import Report
 from .page import STYLE, Page, split_text, styled
+from .terms import FAILED
 from .text_failure import explained, failure, heading, one_line, told
 from .text_rates import names_of, rates
 from .text_upgrade import changed, upgrades
@@ -28,13 +29,6 @@ _TEXT = 400
 """Characters of one quoted text, of several traces, where all is asked for."""
 _PARSERS = 4
 _SCHEMA = "reasonctl.trace/1"
-_FAILED = {
-    "stream_equals_full": "streaming differs",
-    "chunk_invariant": "chunking matters",
-    "no_marker_leak": "marker leaked",
-    "text_conserved": "text lost",
-    "answered": "no answer",
-}
 
 
 def show(page: Page, report: Report) -> Collection[int]:
@@ -291,7 +285,7 @@ def _chunking(name: str) -> str:
 def _status(row: Mapping[str, Any]) -> Text:
     """`suspect: marker leaked; not as recorded; 12 reasoning tokens in usage`."""
     status = str(row["status"])
-    failed = [_FAILED.get(name, name) for name, value in (row.get("checks") or {}).items() if value is False]
+    failed = [FAILED.get(name, name) for name, value in (row.get("checks") or {}).items() if value is False]
     words = [", ".join(failed)] if failed else []
     if row.get("reason"):
         words.append(shortened(compact(row["reason"]), 80))

@@ -8,6 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from .page import STYLE, Page, split_text, styled
+from .terms import mode_name
 from .wording import visible
 
 _NAMES = 4
@@ -51,12 +52,6 @@ def changed(page: Page, facts: Mapping[str, Any], trace: str) -> None:
                 [(f"{version}, {', '.join(names)}", split_text(split, page.limit)) for split, names in modes.values()],
                 indent=6,
             )
-
-
-def mode_name(chunking: str | None) -> str:
-    """A mode in a few words."""
-    words = {None: "in full", "token": "token by token", "whole": "at once", "char": "by characters"}
-    return words.get(chunking) or (f"by {chunking}" if str(chunking).isdigit() else str(chunking))
 
 
 def _split(mode: Mapping[str, Any]) -> tuple[Any, ...]:

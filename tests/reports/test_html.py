@@ -147,7 +147,8 @@ def test_findings_stand_by_rule_with_the_rules_own_words(audit_report: Report) -
     assert all("open" not in card.attributes for card in others)
     assert "fails the run" in first.text
     labels = [one.text for one in first.all("dt")]
-    assert labels[:3] == ["what", "why", "instead"]
+    assert [one.text for one in first.all("div", "rule")[0].all("dt")][:3] == ["what", "why", "instead"]
+    assert "`" not in first.all("div", "rule")[0].all("dl")[0].text
     assert [one for one in labels if one in ("request", "prompt", "output", "client", "because")] == [
         "request", "prompt", "output", "client", "because",
     ]  # fmt: skip
@@ -223,7 +224,7 @@ def test_a_trace_has_a_row_for_each_outcome_and_a_bar_of_it() -> None:
     lines = cells(card.all("table", "outcomes")[0])[1:]
     assert [line[0] for line in lines] == ["1", "2", "3", ""]
     assert [line[1] for line in lines] == ["recorded poolside_v1 ", "qwen3 ", "ernie45 in full", "k2_horizon "]
-    assert lines[0][3:] == ["9 content 1 marker ", "marker leaked "]
+    assert lines[0][3:] == ["9 content 1 marker ", "✕ RPL403 marker leaked "]
     assert lines[2][3] == "4 reasoning 2 content 3 marker 1 lost "
     assert lines[3][2] == "raised RuntimeError"
     leaked, right = card.all("table", "outcomes")[0].all("svg")[:2]

@@ -223,16 +223,17 @@ def test_it_is_light_or_dark_as_the_system_is_or_as_one_says(look: Look, budget_
 
 def test_paper_is_light_and_everything_is_unfolded_on_it(look: Look, gate_report: Report) -> None:
     page = look(gate_report, color_scheme="dark")
-    folded = page.locator("details:not([open])").count()
+    cards = "details.card:not([open]), section > details:not([open])"
+    folded = page.locator(cards).count()
     assert folded > 5
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.emulate_media(media="print")
-    assert page.locator("details:not([open])").count() == 0
+    assert page.locator(cards).count() == 0
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
     assert page.locator("#theme").is_hidden()
     assert page.pdf().startswith(b"%PDF")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert page.locator("details:not([open])").count() == folded
+    assert page.locator(cards).count() == folded
 
 
 def test_traces_are_drawn_on_paper_in_lines_that_fit(look: Look) -> None:

@@ -1,0 +1,38 @@
+"""What checks, chunkings and budgets are called in every report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+FAILED: Mapping[str, str] = {
+    "stream_equals_full": "streaming differs",
+    "chunk_invariant": "chunking matters",
+    "no_marker_leak": "marker leaked",
+    "text_conserved": "text lost",
+    "answered": "no answer",
+}
+"""A check of `replay` that failed, in words."""
+ANSWER_RESERVE = 256
+"""Fewer tokens left for an answer than this are marked, where the facts name no reserve of their own."""
+
+
+def mode_name(chunking: str | None) -> str:
+    """A mode in a few words; None is in full."""
+    words = {None: "in full", "full": "in full", "token": "token by token", "whole": "at once", "char": "by characters"}
+    return words.get(chunking) or (f"by {chunking}" if str(chunking).isdigit() else str(chunking))
+
+
+def request_name(row: Mapping[str, Any]) -> str:
+    """What a request says that a row of `validate-config` is about."""
+    effort = f"effort {row['effort']}" if row["effort"] is not None else "no effort"
+    if row["request_budget"] is None:
+        return effort
+    return f"thinking_token_budget {row['request_budget']}" + (f", {effort}" if row["effort"] is not None else "")
+
+
+def source_name(row: Mapping[str, Any]) -> str:
+    """Where its cutoff comes from."""
+    return {"request": "the request", "scalar": "the one budget", "none": "no cutoff"}.get(
+        row["source"], str(row["source"])
+    )
