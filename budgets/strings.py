@@ -82,8 +82,9 @@ def strings_of(command: ServeCommand, target: Target) -> Strings | Missing | Non
         if not command.known(CONFIG):
             return Missing("no --reasoning-config is given", "add --reasoning-config '{}'", command.location)
         end = end or "</think>"
-        return Strings(start or "<think>", end, end, None, command.reasoning_parser, command.place(CONFIG))
-    parser = command.reasoning_parser or given.get("reasoning_parser") or None
+        return Strings(start or "<think>", end, end, None, command.parser_in(target), command.place(CONFIG))
+    named = command.parser_in(target)
+    parser = named or given.get("reasoning_parser") or None
     own = _parser_strings(str(parser), target) if parser is not None else ("", "")
     if own is None and not (start and end):
         return None  # the tokenizer decides
@@ -106,7 +107,7 @@ def strings_of(command: ServeCommand, target: Target) -> Strings | Missing | Non
     return Missing(
         f"the parser {parser} names no start and end strings",
         'give both: --reasoning-config \'{"reasoning_start_str": ..., "reasoning_end_str": ...}\'',
-        command.place(PARSER if command.reasoning_parser else CONFIG),
+        command.place(PARSER if named else CONFIG),
         str(parser),
     )
 

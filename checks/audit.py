@@ -30,6 +30,7 @@ from ..prompts.model import Model, Template
 from ..prompts.served import ServedTokenizer
 from ..prompts.survey import Survey, survey
 from ..prompts.tokenizer import CHECK_TEXTS, Tokenizer
+from ..serve.plugin import PluginFile, plugin_file
 from . import (
     fit_cost,
     fit_mode,
@@ -39,6 +40,7 @@ from . import (
     srv_client,
     srv_flags,
     srv_grammar,
+    srv_values,
     tpl_history,
     tpl_render,
     tpl_states,
@@ -79,6 +81,7 @@ _ROOMS = (
     srv_flags,
     srv_grammar,
     srv_client,
+    srv_values,
 )
 
 
@@ -87,6 +90,7 @@ def audit(
     *,
     source: str,
     parser: str | None,
+    mode: Mode | None = None,
     target: Target,
     server: ServerFacts | None = None,
     asked: Sequence[Mapping[str, Any]] = (),
@@ -103,6 +107,8 @@ def audit(
         model: None where a server's model is not there; then only the name of its parser can be looked at.
         source: how the user names the model.
         parser: a parser's name, `auto`, or None for no parser at all.
+        mode: what `parser` is where that is not plain from it: a server's own `auto` is a name to vLLM, and one that
+            is configured and None is a name that only the running shell knows.
         target: the server to judge by.
         server: the serve command, where there is one.
         asked: chat-template kwargs that real requests send.
@@ -114,8 +120,13 @@ def audit(
         live: a server that runs already: it makes the prompts, and its answers are held against the parsers'.
     """
     runs = engine or BuiltinEngine(target)
-    mode: Mode = "none" if parser is None else "auto" if parser == "auto" else "configured"
+    mode = mode or ("none" if parser is None else "auto" if parser == "auto" else "configured")
     configured = parser if mode == "configured" else None
+    command = server.command if server is not None else None
+    plugin = None
+    if command is not None and runs.target is None:  # a running vLLM has loaded it
+        plugin = plugin_file(command, "reasoning-parser-plugin")
+    unjudged = _unjudged(mode, configured, target, plugin)
     bare = AuditFacts(
         source=source,
         target=target,
@@ -123,7 +134,9 @@ def audit(
         thinking=Thinking(),
         mode=mode,
         configured=configured,
-        unknown=_unknown(configured, target, runs),
+        unknown=_unknown(configured, target, runs, plugin) if unjudged is None else None,
+        unjudged=unjudged,
+        tool_plugin=plugin_file(command, "tool-parser-plugin") if command is not None else None,
         server=server,
         asked=tuple(asked),
         requests=requests,
@@ -138,6 +151,7 @@ def audit(
         return replace(bare, budget=budget_facts(bare, budget or BudgetAsked()))
     if model.tokenizer is not None and model.kind in LOADED_BY_TRANSFORMERS:
         _check_loading(model.tokenizer, runs)
+    served(server).tell(model)
     vllm = live.prompts if live is not None else vllm_prompts(runs, model, served(server))
     model = evaluated(model, vllm)
     rendered = survey(
@@ -275,7 +289,9 @@ def _own_markers() -> list[str]:
 
 def _gates(facts: AuditFacts, cells: Sequence[Cell], vocabulary: Vocabulary) -> Iterable[Gate]:
     """What the configured parser reads from every prompt, as the server asks it before a grammar may bind."""
-    if facts.configured is None or facts.configured not in names(facts.target) or facts.configured == "mistral":
+    if facts.configured is None or facts.configured not in names(facts.target) or facts.unjudged is not None:
+        return
+    if facts.configured == "mistral":
         return  # mistral's own grammar has room for a thought (vLLM 0.33.0, vllm/parser/mistral.py)
     for cell in cells:
         try:
@@ -290,10 +306,28 @@ def _gates(facts: AuditFacts, cells: Sequence[Cell], vocabulary: Vocabulary) -> 
         yield Gate(cell.conversation, dict(cell.variant), cell.thinks or cell.unclear, ended, tail, cell.weight)
 
 
-def _unknown(configured: str | None, target: Target, engine: ParserEngine) -> str | None:
+def _unjudged(mode: Mode, configured: str | None, target: Target, plugin: PluginFile | None) -> str | None:
+    """Why the configured parser cannot be tried here: nobody knows its name, or it is a plugin's."""
+    if mode == "configured" and configured is None:
+        return "the name of the reasoning parser is known to the running shell alone"
+    if configured is None or plugin is None:
+        return None
+    brought = plugin.brings(configured)
+    if brought or (brought is None and configured not in names(target)):
+        may = "registers" if brought else "may register"
+        return f"{plugin.given} {may} {configured}: --vllm loads it and runs it"
+    return None
+
+
+def _unknown(configured: str | None, target: Target, engine: ParserEngine, plugin: PluginFile | None) -> str | None:
     """How to mend a parser name that the target does not register; None where it does, or none was given."""
     if configured is None or configured in engine.names():
         return None
+    if plugin is not None and configured not in ROWS:
+        if plugin.problem is not None:
+            return f"the plugin does not register it: {plugin.problem}"
+        had = f"registers {', '.join(plugin.names)}" if plugin.names else "registers no reasoning parser"
+        return f"{plugin.given} {had}: use that name, or register {configured} there"
     if engine.plugin_problem is not None:
         return f"the plugin registers nothing: {engine.plugin_problem}"
     if configured in ROWS:

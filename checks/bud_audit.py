@@ -16,6 +16,7 @@ from ..budgets.facts import BudgetFacts, gather
 from ..budgets.request import BUDGET_KEY, Request
 from ..budgets.strings import CONFIG, PARSER, STRUCTURED
 from ..budgets.template import template_facts
+from ..parsers.target import Target
 from ..serve.command import Flag, ServeCommand
 from .bud import check_budget
 from .finding import Coverage, Finding
@@ -130,20 +131,20 @@ def _command(facts: AuditFacts, asked: BudgetAsked) -> ServeCommand | None:
         command = replace(command, flags={k: v for k, v in command.flags.items() if not k.startswith(_OVERRIDE)})
     if facts.mode == "none" and facts.server is not None:
         command = replace(command, flags={name: flag for name, flag in command.flags.items() if name != PARSER})
-    if facts.configured is not None and facts.configured != _named(command):
+    if facts.configured is not None and facts.configured != _named(command, facts.target):
         flag = Flag(PARSER, facts.configured, command.location)
         command = replace(command, flags={**command.flags, PARSER: flag})
     return command
 
 
-def _named(command: ServeCommand) -> str | None:
+def _named(command: ServeCommand, target: Target) -> str | None:
     """The parser a command names anywhere, None where only the running shell knows."""
     from .srv_flags import structured_outputs_parser
 
     if command.hidden(PARSER):
         return None
     given: dict[str, Any] = (command.json(CONFIG, twice=True) or {}) if command.known(CONFIG) else {}
-    return command.reasoning_parser or given.get("reasoning_parser") or structured_outputs_parser(command)
+    return command.parser_in(target) or given.get("reasoning_parser") or structured_outputs_parser(command)
 
 
 def _config(facts: AuditFacts, asked: BudgetAsked, command: ServeCommand | None) -> Config | None:

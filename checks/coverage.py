@@ -68,6 +68,8 @@ def _parser_row(facts: AuditFacts) -> Coverage:
         return Coverage("parser", "absent", "no reasoning parser is configured")
     if facts.unknown is not None:
         return Coverage("parser", "examined", None)
+    if facts.unjudged is not None:
+        return Coverage("parser", "skipped", facts.unjudged)
     if not facts.candidates:
         return Coverage("parser", "skipped", "there is no prompt to try it on")
     unmodelled = [c.name for c in facts.candidates if c.unsupported is not None and c.raised is None]

@@ -10,6 +10,7 @@ from ..budgets.request import Endpoint
 from ..parsers.target import NEWEST, Target
 from ..prompts.survey import PromptState, Survey
 from ..serve.command import ServeCommand
+from ..serve.plugin import PluginFile
 from .finding import Confidence, Location
 from .probes import Weight, weight_of
 from .thinking import Thinking, thinks
@@ -131,6 +132,8 @@ class AuditFacts:
         mode: a parser was named, is to be chosen, or there is none.
         configured: the named parser, whether or not it exists.
         unknown: near names and the version that brought it, where the target does not register the named parser.
+        tool_plugin: the command's `--tool-parser-plugin`, as far as it can be read.
+        unjudged: why nothing can be said of the configured parser here; None where the probes show what it does.
         candidates: what every registered parser did, best first.
         named: the parsers whose table rows name this architecture, best match first.
         recommended: the parser to use, None where none passes or none is needed.
@@ -156,6 +159,8 @@ class AuditFacts:
     prompt_problem: str | None = None
     configured: str | None = None
     unknown: str | None = None
+    unjudged: str | None = None
+    tool_plugin: PluginFile | None = None
     candidates: tuple[Candidate, ...] = ()
     named: tuple[str, ...] = ()
     recommended: str | None = None
@@ -185,6 +190,8 @@ class AuditFacts:
     @property
     def judged(self) -> Candidate | None:
         """The parser the findings are about: the one named, or in auto mode the one recommended."""
+        if self.unjudged is not None:
+            return None
         name = self.configured if self.mode == "configured" else self.recommended if self.mode == "auto" else None
         return next((candidate for candidate in self.candidates if candidate.name == name), None)
 

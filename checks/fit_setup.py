@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .. import versions
 from ..parsers.target import NEWEST
 from .blame import blames
 from .evidence import blame_evidence, conversation_said, request_json, said, trial_evidence
 from .facts import AuditFacts
 from .finding import Finding
 from .rule import Rule, register
+from .srv_flags import command_of, plugin_not_loaded
 
 
 @register
@@ -31,12 +33,12 @@ class ParserMissing(Rule):
         "vLLM 0.33.0 vllm/parser/parser_manager.py (nothing named: no parser)",
         "vLLM docs features/reasoning_outputs",
     )
-    facts = ("parser-none",)
+    facts = ("parser-none", "reasoning-parser-alone")
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
         taken_by_itself = facts.survey is not None and facts.survey.model.model_type == "gpt_oss"
-        if facts.mode != "none" or not facts.thinks or taken_by_itself:
+        if facts.mode != "none" or not facts.thinks or taken_by_itself or not _answers(facts):
             return
         fix = (
             f"add --reasoning-parser {facts.recommended}"
@@ -45,11 +47,17 @@ class ParserMissing(Rule):
         )
         plain = facts.plain()
         inferred = facts.live is not None and facts.live.inferred
+        idle = _idle_parser(facts)
         said = "its server's answers are not split" if inferred else "no --reasoning-parser is given"
+        if idle is not None:
+            said = f"{facts.target} does not use --reasoning-parser {idle} without --enable-reasoning"
+            fix = "add --enable-reasoning, or use vLLM 0.9 or later"
+        unknown = facts.server.command.open_words if facts.server is not None and facts.server.command else ()
+        maybe = f" (unless {' '.join(unknown)} names one)" if unknown and idle is None else ""
         yield cls.finding(
-            f"the model thinks and {said}: thought, markers and answer all land in content",
+            f"the model thinks and {said}{maybe}: thought, markers and answer all land in content",
             hint=fix,
-            confidence=facts.template_confidence,
+            confidence="low" if maybe else facts.template_confidence,
             subject=facts.subject(),
             location=facts.server.location if facts.server is not None else facts.template_at,
             evidence={
@@ -59,6 +67,20 @@ class ParserMissing(Rule):
                 "because": "the template deals in thinking, and nothing on the server takes it out of the answer",
             },
         )
+
+
+def _answers(facts: AuditFacts) -> bool:
+    """Whether clients get answers from this server; a node that works for another one splits nothing anyway."""
+    command = facts.server.command if facts.server is not None else None
+    return command is None or command.answers
+
+
+def _idle_parser(facts: AuditFacts) -> str | None:
+    """The parser that a command names, and that a release before 0.9 does not use without --enable-reasoning."""
+    command = command_of(facts)
+    if command is None or command.parser_in(facts.target) is not None:
+        return None
+    return None if versions.fact("reasoning-parser-alone", facts.target.version) else command.reasoning_parser
 
 
 @register
@@ -81,16 +103,27 @@ class ParserUnknown(Rule):
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
-        if facts.unknown is None:
+        if facts.unknown is None or plugin_not_loaded(facts) is not None:
             return
         yield cls.finding(
             f"{facts.target} registers no reasoning parser {facts.configured!r}: the server does not start",
-            hint=facts.unknown,
+            hint=_named_otherwise(facts) or facts.unknown,
             confidence="high" if facts.exact else "medium",
             subject=facts.subject(parser=facts.configured),
             location=facts.parser_at,
             evidence={"because": f"{facts.configured!r} is none of the names the target registers"},
         )
+
+
+def _named_otherwise(facts: AuditFacts) -> str | None:
+    """The mend for a word that means a choice elsewhere, and is a parser's name like any other to vLLM."""
+    word = (facts.configured or "").lower()
+    if word in ("none", "off", "false", "disabled"):
+        return "leave the flag out, which is what means no parser"
+    if word == "auto":
+        best = facts.recommended
+        return "name the parser: vLLM chooses none by itself" + (f"; {best} suits this model" if best else "")
+    return None
 
 
 @register

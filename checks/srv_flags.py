@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from .. import versions
 from ..parsers import ROWS, near_names
+from ..parsers.target import Target
 from ..serve.command import Flag, ServeCommand
 from .facts import AuditFacts
 from .finding import Finding, Location
@@ -121,29 +122,39 @@ class PluginNotLoaded(Rule):
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
         command = command_of(facts)
-        name = command.reasoning_parser if command is not None else None
-        if command is None or name is None or name in ROWS or near_names(name) or facts.configured != name:
+        said = plugin_not_loaded(facts)
+        if command is None or said is None:
             return
-        if name in facts.registered:
-            return
-        plugin = "reasoning-parser-plugin" in command.flags
-        if plugin and command.on("headless") and not versions.fact("headless-plugin", facts.target.version):
-            message = (
-                f"a headless node of {facts.target} looks {name!r} up before it loads the plugin: it does not start"
-            )
-            hint = "use vLLM 0.30 or later there, or start the node without --headless"
-        elif not plugin and not versions.fact("plugin-entry-points", facts.target.version):
-            message = f"no release of vLLM registers {name!r}, and no plugin is loaded that could"
-            hint = "give --reasoning-parser-plugin FILE"
-        else:
-            return
+        name = facts.configured
         yield cls.finding(
-            message,
-            hint=hint,
+            said[0],
+            hint=said[1],
             subject=facts.subject(parser=name),
             location=command.place("reasoning-parser"),
             evidence={"because": f"{name!r} is no name of vLLM's own in any release up to 0.33"},
         )
+
+
+def plugin_not_loaded(facts: AuditFacts) -> tuple[str, str] | None:
+    """(what, mend) where the configured name is a plugin's and the plugin is not loaded in time; None elsewhere."""
+    command = command_of(facts)
+    name = facts.configured
+    if command is None or name is None or command.parser_in(facts.target) != name or name in facts.registered:
+        return None
+    if name in ROWS or near_names(name):
+        return None
+    plugin = "reasoning-parser-plugin" in command.flags
+    if plugin and command.on("headless") and not versions.fact("headless-plugin", facts.target.version):
+        return (
+            f"a headless node of {facts.target} looks {name!r} up before it loads the plugin: it does not start",
+            "use vLLM 0.30 or later there, or start the node without --headless",
+        )
+    if not plugin and not versions.fact("plugin-entry-points", facts.target.version):
+        return (
+            f"no release of vLLM registers {name!r}, and no plugin is loaded that could",
+            "give --reasoning-parser-plugin FILE",
+        )
+    return None
 
 
 @register
@@ -205,7 +216,7 @@ class ParserOnlyInStructuredOutputsConfig(Rule):
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
         command = command_of(facts)
-        if command is None or command.reasoning_parser is not None:
+        if command is None or command.parser_in(facts.target) is not None or facts.unknown is not None:
             return
         name = structured_outputs_parser(command)
         if name is None:
@@ -223,6 +234,19 @@ class ParserOnlyInStructuredOutputsConfig(Rule):
             subject=facts.subject(parser=name),
             location=command.place("structured-outputs-config"),
         )
+
+
+def named_parser(command: ServeCommand, target: Target) -> tuple[str | None, Location]:
+    """The reasoning parser that a command names anywhere, and the place of its name (else the command's own)."""
+    named = command.parser_in(target)
+    if named is not None or "reasoning-parser" in command.flags:
+        return named, command.place("reasoning-parser")
+    named = structured_outputs_parser(command)
+    if named is None:
+        return None, command.location
+    node = command.document("structured-outputs-config")
+    entry = node.get("reasoning_parser") if node is not None else None
+    return named, entry.location if entry is not None else command.place("structured-outputs-config")
 
 
 def structured_outputs_parser(command: ServeCommand) -> str | None:
@@ -329,7 +353,7 @@ class ParserPairRefused(Rule):
         command = command_of(facts)
         if command is None or not versions.fact("parsers-cannot-be-combined", facts.target.version):
             return
-        reasoning, tool = command.reasoning_parser, command.tool_call_parser
+        reasoning, tool = command.parser_in(facts.target), command.tool_call_parser
         selected = command.enable_auto_tool_choice and tool is not None and reasoning is not None
         template_parsers = ("hf", "beam")
         if not selected or reasoning == tool or not {reasoning, tool} & set(template_parsers):

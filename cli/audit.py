@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..checks.bud_audit import BudgetAsked
-    from ..checks.facts import AuditFacts, OldFieldRead, SentRequest, ServerFacts
+    from ..checks.facts import AuditFacts, Mode, OldFieldRead, SentRequest, ServerFacts
     from ..checks.finding import Coverage, Location
     from ..checks.report import Report
     from ..engine.live import LiveServer
+    from ..parsers.target import Target
     from ..prompts.model import Model
     from ..serve.command import OtherServer, ServeCommand
+    from ..serve.read import Unread
 else:
     from ..checks.report import Report
 
@@ -127,10 +129,10 @@ def audit(
     ) as live:
         found = jobs() if live is None or paths or model or serve else Jobs((Job(None, None, False),))
         _one_for(live, found, options)
-        audited = [_audited(job, given, options, live) for job in found.jobs]
+        audited, unread = _all_audited(found, given, options, live)
     if print_ is not None:
         raise typer.Exit(_print_flags(audited))
-    return _report(audited, found, options)
+    return _report(audited, replace(found, unread=(*found.unread, *unread)), options)
 
 
 @dataclass(frozen=True)
@@ -190,31 +192,72 @@ def _one_for(live: LiveServer | None, found: Jobs, options: CheckOptions) -> Non
         raise InputError("its parsers need the model's files", source="--vllm", mend="give --model, or leave it out")
 
 
-def _audited(job: Job, given: Given, options: CheckOptions, live: LiveServer | None) -> AuditFacts:
+def _all_audited(
+    found: Jobs, given: Given, options: CheckOptions, live: LiveServer | None
+) -> tuple[list[AuditFacts], list[Unread]]:
+    """The facts of every job. One server of several that cannot be looked at does not keep the others from it."""
+    from ..checks.finding import Location
+    from ..prompts.model import load_model
+    from ..serve.read import Unread
+
+    audited: list[AuditFacts] = []
+    unread: list[Unread] = []
+    for job in found.jobs:
+        model = None
+        if (job.command is None or job.given) and (live is None or job.source is not None):
+            model = load_model(job.source or "", chat_template=given.chat_template)
+        try:
+            audited.append(_audited(job, model, given, options, live))
+        except InputError as error:
+            if job.command is None or len(found.jobs) + len(found.others) == 1:
+                raise
+            place = job.command.location
+            unread.append(
+                Unread(
+                    Location(error.source or place.path, error.line or place.line, error.column or place.column),
+                    f"the server {job.command.name} was not looked at: {error.message}",
+                    "server",
+                )
+            )
+    if not audited and not found.others:
+        first = unread[0]
+        raise InputError(
+            first.reason,
+            source=first.location.path,
+            line=first.location.line,
+            column=first.location.column,
+            mend="mend it, as well as the others",
+        )
+    return audited, unread
+
+
+def _audited(
+    job: Job, model: Model | None, given: Given, options: CheckOptions, live: LiveServer | None
+) -> AuditFacts:
+    """One job's facts; `model` is the one that was given for it, None where it is the server's own."""
     from ..checks.audit import audit as gather
     from ..checks.sent import variant_of
-    from ..prompts.model import load_model
 
     command = job.command
     target = options.engines.target(options.target or (target_of(live.server) if live is not None else None), command)
     named = job.source if job.source is not None else model_of(command) if command is not None else None
     served = live is not None and job.source is None
+    problem: str | None = None
     if live is not None and served:
         named, model, problem = live.name, live.model(), live.prompts.problem
-    elif command is None or job.given:
-        model = load_model(named or "", chat_template=given.chat_template)
-        problem = None
-    else:
+    elif model is None:
         model, problem = served_model(named, given.chat_template)
     if command is not None and model is not None and model.kind != "served":
-        model = with_served_files(model, command, own_template=given.chat_template is not None)
+        model, problem = with_served_files(model, command, own_template=given.chat_template is not None)
     sent = tuple(dict(variant) for variant in map(variant_of, given.requests or ()) if variant)
+    mode, parser = _parser(given.parser, command, target, model, live)
     return gather(
         model,
         source=named or "(the server's default model)",
-        parser=_parser(given.parser, command, model, live),
+        parser=parser,
+        mode=mode,
         target=target,
-        server=_server(command) if command is not None else None,
+        server=_server(command, target) if command is not None else None,
         asked=(*given.asked, *(variant for variant in sent if variant not in given.asked)),
         model_problem=problem,
         engine=options.engines.first(plugin_of(command)) if options.engines.specs and not served else None,
@@ -226,32 +269,35 @@ def _audited(job: Job, given: Given, options: CheckOptions, live: LiveServer | N
 
 
 def _parser(
-    given: str | None, command: ServeCommand | None, model: Model | None, live: LiveServer | None
-) -> str | None:
-    """The parser to judge, None for none, `auto` where nothing says one. SlimServe takes one by the architecture."""
-    from ..checks.srv_flags import structured_outputs_parser
+    given: str | None, command: ServeCommand | None, target: Target, model: Model | None, live: LiveServer | None
+) -> tuple[Mode, str | None]:
+    """The parser to judge, and whether it is named, to be chosen, or none. SlimServe takes one by the architecture."""
+    from ..checks.srv_flags import named_parser
 
     if given is not None:
-        return None if given == "none" else given
+        return ("none", None) if given == "none" else ("auto", None) if given == "auto" else ("configured", given)
     if command is None:
-        return (live.server.parser if live is not None else None) or "auto"
-    named = command.reasoning_parser or structured_outputs_parser(command)
+        named = live.server.parser if live is not None else None
+        return ("configured", named) if named else ("auto", None)
+    named, _ = named_parser(command, target)
     if command.product == "slimserve" and model is not None:
         from ..budgets.slimserve import parser_of
 
-        return parser_of(named, model.model_type, model.architectures)
-    return named
+        named = parser_of(named, model.model_type, model.architectures)
+    hidden = named is None and (command.hidden("reasoning-parser") or command.hidden("structured-outputs-config"))
+    return "configured" if named is not None or hidden else "none", named
 
 
-def _server(command: ServeCommand) -> ServerFacts:
+def _server(command: ServeCommand, target: Target) -> ServerFacts:
     from ..checks.facts import ServerFacts
+    from ..checks.srv_flags import named_parser
 
-    has_parser = "reasoning-parser" in command.flags
+    parser, place = named_parser(command, target)
     return ServerFacts(
         name=command.name,
         location=command.location,
-        reasoning_parser=command.reasoning_parser,
-        reasoning_parser_at=command.place("reasoning-parser") if has_parser else command.location,
+        reasoning_parser=parser,
+        reasoning_parser_at=place,
         tools=command.enable_auto_tool_choice and command.tool_call_parser is not None,
         default_kwargs=command.default_chat_template_kwargs or {},
         effort_map=command.effort_map or {},
@@ -291,7 +337,7 @@ def _report(audited: Sequence[AuditFacts], found: Jobs, options: CheckOptions) -
 
     targets = list(dict.fromkeys(str(facts.target) for facts in audited))
     parts = [facts_json(facts) for facts in audited]
-    several = len(audited) + len(found.others) > 1 or not audited
+    several = len(found.jobs) + len(found.others) > 1 or not audited
     shown = (
         {
             "servers": [
@@ -304,8 +350,8 @@ def _report(audited: Sequence[AuditFacts], found: Jobs, options: CheckOptions) -
     )
     unread = [
         UnreadableInput.finding(
-            f"{file.reason}; the other files were read",
-            hint="mend it, or leave it out of the folder",
+            f"{file.reason}; the other {file.kind}s were read",
+            hint="mend it" if file.kind == "server" else "mend it, or leave it out of the folder",
             location=file.location,
         )
         for file in found.unread

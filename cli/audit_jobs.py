@@ -64,7 +64,7 @@ def find_jobs(
     from ..serve.command import OtherServer, ServeCommand
     from ..serve.read import read_folder, read_serve
 
-    servers: list[Server] = list(read_serve(serve)) if serve is not None else []
+    servers: list[Server] = list(read_serve(serve, forgiving=True)) if serve is not None else []
     models: list[str] = []
     unread: list[Unread] = []
     folders: list[str] = []
@@ -79,7 +79,7 @@ def find_jobs(
             unread += broken
             folders.append(path)
         else:
-            servers += read_serve(path, flag="PATH")
+            servers += read_serve(path, flag="PATH", forgiving=True)
     commands = [server for server in servers if isinstance(server, ServeCommand)]
     others = tuple(server for server in servers if isinstance(server, OtherServer))
     wanted = {**(settled or {}), **(model_map or {})}
@@ -123,7 +123,9 @@ def served_model(named: str | None, chat_template: Path | None) -> tuple[Model |
         return None, f"{named} is not here ({error.message}): give --model"
 
 
-def with_served_files(model: Model, command: ServeCommand, *, own_template: bool) -> Model:
+def with_served_files(
+    model: Model, command: ServeCommand, *, own_template: bool
+) -> tuple[Model, None] | tuple[None, str]:
     """The model as this command serves it: with the tokenizer of `--tokenizer` and the template of `--chat-template`.
 
     Args:
@@ -131,8 +133,10 @@ def with_served_files(model: Model, command: ServeCommand, *, own_template: bool
         command: what serves it.
         own_template: the call names a template of its own, which wins.
 
+    Returns: the model, or why nobody can tell from here which template it is served with.
+
     Raises:
-        InputError: the template is empty, or is a file that is not there.
+        InputError: the template is empty.
     """
     tokenizer = command.text("tokenizer") if command.known("tokenizer") else None
     if tokenizer is not None and tokenizer != command.model:
@@ -147,30 +151,30 @@ def with_served_files(model: Model, command: ServeCommand, *, own_template: bool
                 template=model.template if own_template else other.template or model.template,
                 templates=model.templates if own_template else other.templates or model.templates,
             )
-    return model if own_template else _with_template(model, command)
+    return (model, None) if own_template else _with_template(model, command)
 
 
-def _with_template(model: Model, command: ServeCommand) -> Model:
+def _with_template(model: Model, command: ServeCommand) -> tuple[Model, None] | tuple[None, str]:
     from ..prompts.folder import with_template
     from ..prompts.model import Template
 
     if command.hidden("chat-template"):
-        return model
+        return None, "which --chat-template it is served with is known to the running shell alone"
     value = command.chat_template
     if value is None:
-        return model
+        return model, None
     beside = Path(command.location.path).parent / value
     for path in (Path(value), beside):
         if _is_file(path):
-            return with_template(model, path)
+            return with_template(model, path), None
     if not value.strip():
         raise InputError(
             "the serve command's --chat-template is empty", source=command.location.path, mend="fill it in"
         )
     if not any(character in value for character in "{}\n"):
-        raise InputError("no such template file", source=value, mend="give the template with --chat-template")
+        return None, f"its --chat-template {value} is not here: give --chat-template FILE"
     inline = Template(value, origin="--chat-template")
-    return replace(model, template=inline, templates=(inline,))
+    return replace(model, template=inline, templates=(inline,)), None
 
 
 def model_of(command: ServeCommand) -> str | None:

@@ -137,7 +137,7 @@ def _served_parser(server: ServeCommand | None) -> str | None:
     if server is None:
         return None
     structured = (server.json("structured-outputs-config", twice=True) or {}).get("reasoning_parser")
-    named = server.reasoning_parser or (structured if isinstance(structured, str) else None)
+    named = server.parser_in(server.judged_as) or (structured if isinstance(structured, str) else None)
     if named:
         return named
     return "openai_gptoss" if "gpt-oss" in (server.model or "").lower() else NO_PARSER
@@ -166,7 +166,7 @@ def _setting(
         template_text=text,
         kwargs=taken(kwargs_in(chat_template_kwargs), source=KWARGS) if chat_template_kwargs is not None else {},
         request=read_request(request) if request is not None else {},
-        serve_parser=server.reasoning_parser if server is not None else None,
+        serve_parser=server.parser_in(server.judged_as) if server is not None else None,
         default_kwargs=server.default_chat_template_kwargs if server is not None else None,
         effort_map=server.effort_map if server is not None else None,
         serve_known=server is not None,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from .. import versions
 from ..budgets.document import MAX_DIGITS, Entry, Locate, Node, NotFinite, duplicates, refuse
 from ..budgets.json_text import read_json
 from ..checks.finding import Location
@@ -66,6 +67,14 @@ class ServeCommand:
     """The oldest version the source says it runs on."""
     words: tuple[Word, ...] = field(default=(), repr=False, compare=False)
     """The words behind the program, as they came."""
+    prefill: bool = False
+    """It fills caches for other servers, and answers no client itself."""
+    open_words: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    """Words that may hold any flags, and that only the running shell knows: `$EXTRA_ARGS`, `"$@"`."""
+    broken: tuple[InputError, ...] = field(default=(), repr=False, compare=False)
+    """What an argument parser refuses of these words: a flag without its value, an abbreviation of several flags."""
+    forgiving: bool = field(default=False, repr=False, compare=False)
+    """A value that nobody can tell or read counts as unknown (None), for a caller that reports it itself."""
 
     def with_words_before(self, words: Sequence[Word], *, model: Word | None = None) -> ServeCommand:
         """The same command with more words in front of its own, which win; `model` counts where it names none."""
@@ -82,6 +91,7 @@ class ServeCommand:
             tag_of=self.tag_of,
             platform=self.platform,
             ignored_env=self.ignored_env,
+            prefill=self.prefill,
         )
 
     @property
@@ -92,7 +102,7 @@ class ServeCommand:
     def text(self, flag: str) -> str | None:
         """The flag's value, None without the flag. Raises InputError where only a running shell would know it."""
         found = self.flags.get(flag)
-        if found is None:
+        if found is None or (found.dynamic and self.forgiving):
             return None
         if found.dynamic:
             raise refuse(
@@ -119,9 +129,18 @@ class ServeCommand:
         Raises:
             InputError: the value is no JSON object.
         """
+        try:
+            return self._document(flag)
+        except InputError:
+            if self.forgiving:
+                return None
+            raise
+
+    def _document(self, flag: str) -> Node | None:
         dotted = [found for name, found in self.flags.items() if name.startswith(f"{flag}.")]
         if dotted:
-            return _merged(flag, [(found, self.text(found.name)) for found in dotted])
+            known = [found for found in dotted if not (self.forgiving and found.dynamic)]
+            return _merged(flag, [(found, self.text(found.name)) for found in known]) if known else None
         text = self.text(flag)
         if text is None:
             return None
@@ -145,9 +164,11 @@ class ServeCommand:
         if node is None:
             return None
         odd = next(_not_finite(node), None)
+        if odd is not None and self.forgiving:
+            return None
         if odd is not None:
             raise refuse(f"--{flag} holds {odd.scalar!r}, which is no JSON", odd.location, mend="write a number")
-        again = None if twice else next(duplicates(node), None)
+        again = None if twice or self.forgiving else next(duplicates(node), None)
         if again is not None:
             raise refuse(f'--{flag} gives "{".".join(again.path)}" twice', again.last, mend="keep one of them")
         return dict(node.plain())
@@ -164,13 +185,33 @@ class ServeCommand:
 
     @property
     def reasoning_parser(self) -> str | None:
-        """The parser's name; `none` (0.33.0) and an empty name are None."""
-        name = self.text("reasoning-parser")
-        return None if name in (None, "", "none") else name
+        """The parser's name as it is written, None without one. What `none` means depends on the release."""
+        return self.text("reasoning-parser") or None
+
+    def parser_in(self, target: Target) -> str | None:
+        """The parser that this release takes the command to use.
+
+        `none`, in any case, is no parser since 0.33; before 0.9 a parser is used with `--enable-reasoning` alone.
+        """
+        name = self.reasoning_parser
+        if name is None or self.product != "vllm" or target.product != "vllm":
+            return None if name == "none" else name
+        if not versions.fact("reasoning-parser-alone", target.version) and not self.on("enable-reasoning"):
+            return None
+        return None if name.lower() == "none" and versions.fact("parser-none", target.version) else name
 
     @property
     def tool_call_parser(self) -> str | None:
         return self.text("tool-call-parser")
+
+    @property
+    def answers(self) -> bool:
+        """Whether clients get their answers from it: no headless node, and none that fills caches for others."""
+        if self.prefill or self.on("headless"):
+            return False
+        flag = "kv-transfer-config"
+        given = replace(self, forgiving=True).json(flag) if self.known(flag) else None
+        return (given or {}).get("kv_role") != "kv_producer"
 
     @property
     def enable_auto_tool_choice(self) -> bool:
@@ -198,6 +239,8 @@ class ServeCommand:
         """`--reasoning-effort-map`: effort names to the names the template gets (vllm 0.33.0)."""
         given = self.json("reasoning-effort-map")
         if given is not None and not all(isinstance(value, str) for value in given.values()):
+            if self.forgiving:
+                return None
             raise refuse(
                 "--reasoning-effort-map must map reasoning efforts to strings",
                 self.place("reasoning-effort-map"),
@@ -216,6 +259,8 @@ class ServeCommand:
                 except ValueError:
                     length = 0
                 if length < 1:
+                    if self.forgiving:
+                        return None
                     shown = repr(text) if len(text) < 40 else f"{text[:30]!r}..."
                     raise refuse(
                         f"--{flag} takes a positive number, not {shown}", self.place(flag), mend="write 32768 or 32K"

@@ -35,7 +35,15 @@ def parse_command_line(text: str, *, path: str, line: int = 1) -> ServeCommand:
 def find_commands(text: str, *, path: str, line: int = 1) -> list[ServeCommand]:
     """Every vLLM or SlimServe command that the script `text` starts. Raises InputError where it cannot be followed."""
     found = script_servers(text, locator(text, path, line=line), launch)
-    return [server for server in found if isinstance(server, ServeCommand)]
+    return [server for server in unbroken(found) if isinstance(server, ServeCommand)]
+
+
+def unbroken(servers: Sequence[Server]) -> list[Server]:
+    """The servers; raises the first InputError that one of them holds."""
+    for server in servers:
+        if isinstance(server, ServeCommand) and server.broken:
+            raise server.broken[0]
+    return list(servers)
 
 
 def in_words(words: Sequence[Word], env: Mapping[str, str]) -> list[Server]:
@@ -46,11 +54,15 @@ def in_words(words: Sequence[Word], env: Mapping[str, str]) -> list[Server]:
 def launch(words: Sequence[Word], env: Mapping[str, str]) -> list[Server]:
     """The servers that one simple command starts: itself, in a container, or in the command line that it hands on."""
     texts = [word.text for word in words]
+    if texts and PurePosixPath(texts[0]).name in _SHOW:
+        return []
     if is_container_run(words):
         return container_run(words)
     start = _signature(words)
     if start is not None:
         product, at, begin = start
+        if _HELP.intersection(texts[begin:]):
+            return []
         return [command_of(product, words[at].location, words[begin:], env)]
     other = engine_of(texts)
     if other is not None:
@@ -63,6 +75,9 @@ def launch(words: Sequence[Word], env: Mapping[str, str]) -> list[Server]:
     return found
 
 
+_HELP = frozenset({"--help", "-h", "--version", "-v"})
+_SHOW = frozenset({"echo", "printf", "logger", "alias", "print", "cat", "grep", "sed", "which", "man"})
+"""Programs that show their words and start nothing."""
 _SEVERAL_WORDS = re.compile(r"\s")
 _HANDS_ON = frozenset(
     {"ssh", "tmux", "screen", "su", "sudo", "kubectl", "watch", "nsenter", "sbatch", "srun", "parallel"}
@@ -105,13 +120,14 @@ def command_of(product: Product, location: Location, words: Sequence[Word], env:
     """The command that these words behind the program's name make."""
     flags: dict[str, Flag] = {}
     positional: list[Word] = []
+    broken: list[InputError] = []
     rest = list(words)
     while rest:
         word = rest.pop(0)
         if not _is_flag(word.text):
             positional.append(word)
             continue
-        flag = _flag(word, rest, product)
+        flag = _flag(word, rest, product, broken)
         flags.pop(flag.name, None)  # the last one wins, and stands last
         flags[flag.name] = flag
     if product == "slimserve" and positional and positional[0].text == "serve":
@@ -132,6 +148,8 @@ def command_of(product: Product, location: Location, words: Sequence[Word], env:
         target=Target("slimserve") if product == "slimserve" else None,
         name=name or product,
         words=tuple(words),
+        open_words=tuple(word.text for word in positional[0 if model is not None else 1 :] if word.dynamic),
+        broken=tuple(broken),
     )
 
 
@@ -139,12 +157,12 @@ def _is_flag(text: str) -> bool:
     return len(text) > 1 and text[0] == "-" and not re.fullmatch(r"-\d+(\.\d+)?", text)
 
 
-def _flag(word: Word, rest: list[Word], product: Product) -> Flag:
-    """The flag that `word` begins; words of its value are taken from `rest`."""
+def _flag(word: Word, rest: list[Word], product: Product, broken: list[InputError]) -> Flag:
+    """The flag that `word` begins; words of its value are taken from `rest`, what is refused is added to `broken`."""
     text, equals, value = word.text.partition("=")
     if text.startswith("--"):
         head, dot, tail = text[2:].partition(".")
-        name = _option(head.replace("_", "-"), word, product) + dot + tail
+        name = _option(head.replace("_", "-"), word, product, broken) + dot + tail
     elif match := re.fullmatch(r"-O=?(\d+)", word.text):
         return Flag("optimization-level", match[1], word.location)
     else:
@@ -156,7 +174,8 @@ def _flag(word: Word, rest: list[Word], product: Product) -> Flag:
         return Flag(name, None, word.location)
     wants = "." in name or name in ONE_VALUE or name in SEVERAL
     if wants and (not rest or (_is_flag(rest[0].text) and ("." not in name or rest[0].text.startswith("--")))):
-        raise refuse(f"--{name} has no value", word.location, mend="write it behind the flag")
+        broken.append(refuse(f"--{name} has no value", word.location, mend="write it behind the flag"))
+        return Flag(name, None, word.location, dynamic=True)
     if name in SEVERAL:
         taken: list[Word] = []
         while rest and not _is_flag(rest[0].text):
@@ -169,7 +188,7 @@ def _flag(word: Word, rest: list[Word], product: Product) -> Flag:
     return Flag(name, None, word.location)
 
 
-def _option(name: str, word: Word, product: Product) -> str:
+def _option(name: str, word: Word, product: Product, broken: list[InputError]) -> str:
     """The option that a long flag's name stands for; what vLLM does not know, or nothing here reads, stays as it is."""
     if product != "vllm" or "$" in name:
         return name
@@ -178,5 +197,6 @@ def _option(name: str, word: Word, product: Product) -> str:
         return meant[0]
     if READ.intersection(meant):
         shown = ", ".join(f"--{option}" for option in meant[:4]) + (", ..." if len(meant) > 4 else "")
-        raise refuse(f"--{name} may stand for {shown}: vLLM refuses it", word.location, mend="write the flag out")
+        what = f"--{name} may stand for {shown}: vLLM refuses it"
+        broken.append(refuse(what, word.location, mend="write the flag out"))
     return name

@@ -33,6 +33,8 @@ class Container:
     env: Mapping[str, Variable] = field(default_factory=dict)
     model: Word | None = None
     flags: tuple[Word, ...] = ()
+    prefill: bool = False
+    """It fills caches for other servers, which answer."""
 
 
 def servers_of(container: Container) -> list[Server]:
@@ -81,6 +83,7 @@ def _dressed(server: Server, container: Container, facts: ImageFacts, from_env: 
         tag_of=facts.tag_of,
         platform=from_env.platform,
         ignored_env=from_env.ignored,
+        prefill=container.prefill,
     )
 
 

@@ -73,7 +73,7 @@ def _containers(manifest: Node, cluster: Cluster) -> list[Server]:
         for item in items_of(at_key(holder, "containers")):
             name = text_of(at_key(item, "name"))
             title = _title(manifest, "/".join(part for part in (role, name) if part))
-            found += servers_of(_container(item, title, cluster))
+            found += servers_of(replace(_container(item, title, cluster), prefill=role == "prefill"))
         main = at_key(holder, "mainContainer")
         if main is not None:
             found += servers_of(_container(main, _title(manifest, _component(path)), cluster))
@@ -156,7 +156,7 @@ def _llm_inference_service(manifest: Node, cluster: Cluster) -> list[Server]:
             if name not in (None, "main") and role != "worker":
                 continue
             container = _container(item, _title(manifest, role), cluster)
-            found += servers_of(replace(container, model=container.model or model))
+            found += servers_of(replace(container, model=container.model or model, prefill=role == "prefill"))
     plain = at_key(manifest, "spec", "template") is None and at_key(manifest, "spec", "baseRefs") is None
     if not found and plain and model is not None and kind_of(manifest) == "LLMInferenceService":
         found += servers_of(Container(_title(manifest, None), manifest.location, model=model))

@@ -56,6 +56,19 @@ def words_of(node: Node | None) -> tuple[Word, ...]:
     return ()
 
 
+def script_words(node: Node) -> tuple[Word, ...]:
+    """A text as a script's words, line ends included; a line that begins with a flag goes on with the one before it."""
+    if not isinstance(node.scalar, str):
+        return ()
+    words = split_words(node.scalar, node.at)
+    following = [*words[1:], None]
+    return tuple(
+        word
+        for word, after in zip(words, following, strict=True)
+        if not (word.operator and word.text == "\n" and after is not None and after.text.startswith("-"))
+    )
+
+
 def keyed_flags(node: Node | None, *, camel: bool = False, leave: frozenset[str] = frozenset()) -> tuple[Word, ...]:
     """A mapping of flag names to values as command-line words: `reasoning_parser: qwen3` is `--reasoning-parser=qwen3`.
 

@@ -126,6 +126,11 @@ READ = frozenset(
 EVERY = tuple(sorted({*ONE_VALUE, *_WITH_NO_FORM, *(f"no-{name}" for name in _WITH_NO_FORM), *_ALONE, *SEVERAL}))
 
 
+def takes_no_value(name: str) -> bool:
+    """Whether this option (dashes, no leading ones) is known to stand alone, its `--no-` form included."""
+    return name in _ALONE or name.removeprefix("no-") in _WITH_NO_FORM
+
+
 def meant_by(name: str) -> tuple[str, ...]:
     """The options a name (dashes, no leading ones) may stand for: itself, else all that begin with it.
 

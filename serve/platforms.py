@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ..budgets.document import Node, locator
+from ..budgets.document import Entry, Node, locator
 from ..budgets.files import read_text
 from ..budgets.yaml_text import read_yaml
 from ..errors import InputError
@@ -14,7 +14,7 @@ from ..parsers.target import Target
 from .command import ServeCommand, Server
 from .container import Container, servers_of
 from .kubernetes import kind_of, model_word, name_of
-from .nodes import at_key, environment, items_of, keyed_flags, text_of, word_of, words_of
+from .nodes import at_key, environment, items_of, keyed_flags, script_words, text_of, word_of, words_of
 
 
 def platform_servers(node: Node, folder: Path | None) -> list[Server]:
@@ -85,6 +85,36 @@ def _in_text(node: Node, folder: Path | None) -> Iterator[Server]:
                     model=model_word(at_key(flags, "model")),
                 )
             )
+
+
+_VALUES = (
+    ("spec", "source", "helm", "values"),
+    ("spec", "source", "helm", "valuesObject"),
+    ("spec", "values"),
+    ("spec", "valuesContent"),
+)
+"""Where Argo CD's Application, Flux's HelmRelease and k3s's HelmChart keep a chart's values."""
+
+
+def chart_values(node: Node) -> Iterator[Node]:
+    """The values that a manifest hands to a Helm chart: a mapping, or YAML in a text."""
+    spec = at_key(node, "spec")
+    holders = [node, *(Node(i.location, entries=(Entry("spec", i.location, _source(i)),)) for i in _sources(spec))]
+    for holder in holders:
+        for path in _VALUES:
+            found = at_key(holder, *path)
+            inner = nested(found) if found is not None and found.is_scalar else found
+            if inner is not None and inner.entries is not None:
+                yield inner
+
+
+def _sources(spec: Node | None) -> tuple[Node, ...]:
+    """Several sources of one Application."""
+    return items_of(at_key(spec, "sources"))
+
+
+def _source(item: Node) -> Node:
+    return Node(item.location, entries=(Entry("source", item.location, item),))
 
 
 def _recipe(node: Node) -> list[Server]:
@@ -158,4 +188,4 @@ def _skypilot(node: Node) -> list[Server]:
         return []
     name = text_of(at_key(node, "name")) or "sky"
     env = environment(at_key(node, "envs"))
-    return servers_of(Container(name, run.location, entrypoint=words_of(run), env=env))
+    return servers_of(Container(name, run.location, entrypoint=script_words(run), env=env))

@@ -1,4 +1,4 @@
-"""Servers written in Python: Ray Serve's `LLMConfig(engine_kwargs=...)`, read from the syntax tree and never run."""
+"""Servers written in Python: Ray Serve's `LLMConfig(engine_kwargs=...)`, and command lines that a program starts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .command import Server
 from .container import Container, servers_of
 from .kubernetes import model_word
 from .nodes import at_key, keyed_flags, text_of
+from .python_calls import called_servers
 
 
 def is_python(path: str) -> bool:
@@ -19,7 +20,7 @@ def is_python(path: str) -> bool:
 
 
 def python_servers(text: str, path: str) -> list[Server]:
-    """Every `LLMConfig(...)` with engine arguments, its literal values only; what a program computes is unknown."""
+    """Every `LLMConfig(...)` with engine arguments and every command line, by their literal values; nothing is run."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -28,6 +29,7 @@ def python_servers(text: str, path: str) -> list[Server]:
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and _name(call.func) == "LLMConfig":
             found += _config(_node(call, path))
+    found += called_servers(tree, path)
     return sorted(found, key=lambda server: server.location.line or 0)
 
 

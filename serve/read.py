@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from ..budgets.document import Node, locator, named
 from ..budgets.files import read_stdin, read_text
@@ -14,16 +15,17 @@ from ..budgets.yaml_text import read_yaml_documents
 from ..checks.finding import Location
 from ..errors import InputError
 from .command import ServeCommand, Server
-from .commandline import launch
+from .commandline import launch, unbroken
 from .compose import compose_servers, is_compose
 from .container import Container, servers_of
+from .dialects import as_shell, is_makefile
 from .docker import dockerfile_servers, is_dockerfile
 from .env_text import env_variables, is_env_text
 from .generic import generic_servers
 from .inspected import inspected_servers
 from .kubernetes import Cluster, is_manifest, kind_of, kubernetes_servers, production_stack_servers
 from .nodes import at_key, keyed_flags
-from .platforms import platform_servers
+from .platforms import chart_values, platform_servers
 from .python_file import is_python, python_servers
 from .shell import script_servers
 from .startlog import is_start_log, log_servers
@@ -51,9 +53,18 @@ SUFFIXES = frozenset(
         ".toml",
         ".sbatch",
         ".slurm",
+        ".ps1",
+        ".psm1",
+        ".bat",
+        ".cmd",
+        ".mk",
+        ".nix",
+        ".tf",
+        ".hcl",
     }
 )
-"""Files of a folder that are looked into."""
+"""Files of a folder that are looked into, besides those with one of `_NAMES`."""
+_NAMES = ("dockerfile", "containerfile", ".env", "makefile", "gnumakefile")
 _MENTIONED = re.compile(r"\bvllm\b|\bslimserve\b|^\s*--?[a-z]", re.IGNORECASE)
 _LOOKS = re.compile(r"vllm|slimserve|reasoning[-_]parser", re.IGNORECASE)
 _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
@@ -62,36 +73,44 @@ MAX_FILES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A file of a folder that could not be read, and why."""
+    """A file of a folder that could not be read, or a server that could not be looked at, and why."""
 
     location: Location
     reason: str
+    kind: Literal["file", "server"] = "file"
 
 
-def read_serve(value: str, *, flag: str = "--serve") -> list[Server]:
+def read_serve(value: str, *, flag: str = "--serve", forgiving: bool = False) -> list[Server]:
     """Every server that a `--serve` value names.
 
     Args:
         value: a file, a command line, or `-` for stdin.
         flag: the flag the value came from: the path of findings about a command line that stands in no file.
+        forgiving: a command that vLLM's argument parser would refuse is read as far as it goes.
 
     Raises:
         InputError: it cannot be read, or holds no server.
     """
     if value == "-":
-        return _some(servers_in(read_stdin(), path="-"), "-")
+        return _some(servers_in(read_stdin(), path="-", forgiving=forgiving), "-")
     path = Path(value)
     if is_file(path):
-        return _some(servers_in(_text(path, value), path=value), value)
+        return _some(servers_in(_text(path, value), path=value, forgiving=forgiving), value)
     if re.search(r"\s", value.strip()) and _MENTIONED.search(value):
         found = script_servers(value, locator(value, flag), launch)
-        return _some([_with_config(server, Path()) for server in found], flag)
+        return _some(_as_asked([_with_config(server, Path()) for server in found], forgiving), flag)
     what = "this is a folder: give it as PATH" if is_folder(path) else "no such file, and no command line"
     raise InputError(what, source=value, mend=f"give {FORMS}")
 
 
+def _as_asked(servers: list[Server], forgiving: bool) -> list[Server]:
+    if not forgiving:
+        return unbroken(servers)
+    return [replace(each, forgiving=True) if isinstance(each, ServeCommand) else each for each in servers]
+
+
 def read_folder(folder: str) -> tuple[list[Server], list[Unread]]:
-    """Every server of the files below a folder, and the files that look like one and could not be read.
+    """Every server of the files below a folder, read forgivingly, and the files that could not be read.
 
     A folder's Kubernetes manifests are read together: a ConfigMap or a serving runtime may stand in another file.
 
@@ -104,7 +123,7 @@ def read_folder(folder: str) -> tuple[list[Server], list[Unread]]:
         try:
             text = _text(path, str(path))
             if _LOOKS.search(text):
-                servers += servers_in(text, path=str(path), beside=folder)
+                servers += servers_in(text, path=str(path), beside=folder, forgiving=True)
         except InputError as error:
             unread.append(Unread(Location(str(path), error.line or 1, error.column or 1), error.message))
     return servers, unread
@@ -117,7 +136,7 @@ def files_below(folder: Path) -> Iterator[Path]:
         del folders
         for name in sorted(files):
             path = Path(root) / name
-            if path.suffix.lower() in SUFFIXES or name.lower().startswith(("dockerfile", "containerfile", ".env")):
+            if path.suffix.lower() in SUFFIXES or name.lower().startswith(_NAMES):
                 count += 1
                 if count > MAX_FILES:
                     raise InputError("more files than a project has", source=str(folder), mend="name a smaller folder")
@@ -132,19 +151,20 @@ def _walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
         yield root, folders, files
 
 
-def servers_in(text: str, *, path: str, beside: str | None = None) -> list[Server]:
+def servers_in(text: str, *, path: str, beside: str | None = None, forgiving: bool = False) -> list[Server]:
     """Every server in a file's text, none where it holds none; a `--config` file that is there counts below its flags.
 
     Args:
         text: the text.
         path: its file as reports name it, `-` for stdin.
         beside: the folder whose other manifests belong to it.
+        forgiving: as for `read_serve`.
 
     Raises:
         InputError: it is of a form that must be rendered first, or is broken.
     """
     folder = Path(path).parent if path != "-" else None
-    return [_with_config(server, folder) for server in _found(text, path, folder, beside)]
+    return _as_asked([_with_config(server, folder) for server in _found(text, path, folder, beside)], forgiving)
 
 
 def _with_config(server: Server, folder: Path | None) -> Server:
@@ -175,11 +195,14 @@ def _found(text: str, path: str, folder: Path | None, beside: str | None) -> lis
         return unit_servers(text, locate, name=file.stem, folder=folder)
     if is_dockerfile(text):
         return dockerfile_servers(text, locate, file.parent.name or file.name)
+    if is_makefile(file.name):
+        return script_servers(*as_shell(text, path, locate), launch)
     if is_env_text(text, named=".env" in (file.suffix, file.name[:4])):
         return servers_of(Container(file.name, locate(0), env=env_variables(text, locate)))
     if _is_document(text, path):
         return _in_documents(_documents(text, path), folder, beside)
-    return script_servers(text, locate, launch)
+    script, places = as_shell(text, path, locate)
+    return script_servers(script, places, launch)
 
 
 def _in_documents(documents: list[Node], folder: Path | None, beside: str | None) -> list[Server]:
@@ -191,6 +214,7 @@ def _in_documents(documents: list[Node], folder: Path | None, beside: str | None
         found += kubernetes_servers(cluster, of=manifests)
         for manifest in manifests:
             found += platform_servers(manifest, folder)
+            found += _in_documents(list(chart_values(manifest)), folder, None)
     for document in documents:
         if is_manifest(document):
             continue
@@ -255,6 +279,8 @@ def _is_document(text: str, path: str) -> bool:
     suffix = PurePosixPath(path).suffix.lower()
     if suffix in (".yaml", ".yml", ".json"):
         return True
+    if suffix in (".ps1", ".psm1", ".bat", ".cmd"):
+        return False
     if suffix in (".sh", ".bash", ".sbatch", ".slurm", ".txt") and not text.lstrip().startswith(("{", "[")):
         return False
     rows = [row for row in text.splitlines() if row.strip() and not row.lstrip().startswith("#")]

@@ -65,8 +65,11 @@ def _joined(ways: Sequence[tuple[dict[str, bool], list[Server]]]) -> list[Server
     """Every different server once. Where one place gives several, the conditions that tell them apart are named."""
     kinds: dict[tuple[object, ...], tuple[Server, list[dict[str, bool]]]] = {}
     for conditions, servers in ways:
+        mine: dict[tuple[object, ...], Server] = {}
         for server in servers:
-            kinds.setdefault(_identity(server), (server, []))[1].append(conditions)
+            mine.setdefault(_identity(server), server)
+        for key, server in mine.items():
+            kinds.setdefault(key, (server, []))[1].append(conditions)
     at: dict[object, int] = {}
     for server, _ in kinds.values():
         at[server.location] = at.get(server.location, 0) + 1
@@ -87,10 +90,15 @@ def _common(where: Sequence[dict[str, bool]], ways: Sequence[tuple[dict[str, boo
     return ", ".join(f"{'if' if value else 'unless'} {condition}" for condition, value in shared.items()) or "one way"
 
 
+_WHERE = frozenset({"port", "host", "uds", "data-parallel-rank", "data-parallel-start-rank", "node-rank", "device-ids"})
+"""Flags that tell copies of one server apart, and nothing that is judged here."""
+
+
 def _identity(server: Server) -> tuple[object, ...]:
     if isinstance(server, ServeCommand):
-        flags = tuple((flag.name, flag.value) for flag in server.flags.values())
-        return server.location, server.model, flags, tuple(sorted(server.env.items())), server.image
+        flags = tuple((flag.name, flag.value) for flag in server.flags.values() if flag.name not in _WHERE)
+        env = tuple(sorted((name, value) for name, value in server.env.items() if name.startswith("VLLM_")))
+        return server.location, server.model, flags, env, server.image
     return server.location, server.engine
 
 

@@ -11,6 +11,7 @@ from ..budgets.document import Locate
 from .words import Word, split_words
 
 _PARAMETER = re.compile(r"\$(?:([A-Za-z_]\w*|[@*#?$!0-9-])|\{(.*)\})", re.DOTALL)
+_ELEMENT = re.compile(r"([A-Za-z_]\w*)\[([^@*\]][^\]]*)\]((?::?[-=+?]).*)?", re.DOTALL)
 _BRACED = re.compile(r"([A-Za-z_]\w*|[@*0-9]+)(\[[@*]\])?(?:(:?[-=+?]|##?|%%?)(.*))?", re.DOTALL)
 
 
@@ -96,6 +97,9 @@ class Values:
             return None
         if match[1] is not None:
             return self.parameter(match[1])
+        element = _ELEMENT.fullmatch(match[2])
+        if element is not None:
+            return self.element(element[1], element[2], word, begin + 2 + element.start(2)) if not element[3] else None
         braced = _BRACED.fullmatch(match[2])
         if braced is None:
             return None
@@ -106,6 +110,15 @@ class Values:
         if how in ("#", "##", "%", "%%"):
             return _stripped(found, how, other) if isinstance(found, str) else None
         return self.defaulted(name, found, how, other or "", word, begin + text.index(how) + len(how))
+
+    def element(self, name: str, subscript: str, word: Word, at: int) -> str | None:
+        """An array's element, by its number or its key."""
+        key = self.text_of(subscript, word, at)
+        items = self.arrays.get(name)
+        if key is not None and key.isdigit() and items:
+            found = items[int(key)] if int(key) < len(items) else None
+            return found.text if found is not None and not found.dynamic else None
+        return self.variables.get(f"{name}[{key}]") if key is not None else None
 
     def defaulted(
         self, name: str, found: str | list[Word] | None, how: str, other: str, word: Word, at: int

@@ -6,15 +6,21 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from ..budgets.document import refuse
+from ..budgets.document import Locate, locator, refuse
+from ..budgets.files import read_text
+from ..errors import InputError
 from .command import Server
 from .shell_values import Values
-from .words import Word
+from .words import Word, split_words
 
 MAX_LOOPS = 64
 MAX_STEPS = 20_000
-_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(\+?)=")
+_ASSIGNMENT = re.compile(r"([A-Za-z_]\w*(?:\[[^\]\s]+\])?)(\+?)=")
+_KEYED = re.compile(r"\[([^\]]+)\]=")
+MAX_INSIDE = 8
+"""Scripts inside scripts (`eval`, `source`) that are followed."""
 _TEST = ("[", "[[", "test")
 
 Launch = Callable[[Sequence[Word], Mapping[str, str]], list[Server]]
@@ -37,6 +43,7 @@ class Way(Values):
     functions: dict[str, tuple[int, int]] = field(default_factory=dict)
     called: set[str] = field(default_factory=set)
     steps: int = 0
+    inside: int = 0
 
     def run(self) -> None:
         self.variables = dict(self.env)
@@ -167,6 +174,10 @@ class Way(Values):
                 self.arrays.pop(word.text, None)
             return True
         expanded = self.expanded(words)
+        if name == "eval" and not any(word.dynamic for word in expanded):
+            return self.script(" ".join(word.text for word in expanded[1:]), lambda _: words[0].location)
+        if name in ("source", ".") and len(expanded) > 1:
+            return self.sourced(expanded[1])
         if name in self.functions:
             self.call(name, expanded[1:])
             return None
@@ -174,6 +185,33 @@ class Way(Values):
         found = self.launch(expanded, env)
         self.servers += found
         return None if not found else True
+
+    def script(self, text: str, locate: Locate) -> bool | None:
+        """Another script, run where this one stands."""
+        if self.inside >= MAX_INSIDE:
+            return None
+        before, self.words = self.words, split_words(text, locate)
+        functions, self.functions = self.functions, {}
+        started = len(self.servers)
+        self.inside += 1
+        self.block(0, len(self.words))
+        self.inside -= 1
+        self.words, self.functions = before, functions
+        return True if len(self.servers) > started else None
+
+    def sourced(self, word: Word) -> bool | None:
+        """`source FILE`, where the file lies beside the script; what leads to it may be unknown (`$(dirname "$0")`)."""
+        name = word.text.rpartition("/")[2] if word.dynamic else word.text
+        if not name or "$" in name:
+            return None
+        for path in (Path(word.location.path).parent / name, Path(name)):
+            if path.is_file():
+                try:
+                    text = read_text(path, shown=str(path))
+                    return self.script(text, locator(text, str(path)))
+                except InputError:
+                    return None
+        return None
 
     def branch(self, at: int, end: int) -> int:
         close = self.matching(at, end, "if", "fi")
@@ -362,7 +400,14 @@ class Way(Values):
         return None
 
     def array(self, name: str, words: Sequence[Word], *, add: bool) -> None:
-        values = self.expanded([word for word in words if not word.operator])
+        given = [word for word in words if not word.operator]
+        if given and all(_KEYED.match(word.text) for word in given):
+            for word in given:
+                key = _KEYED.match(word.text)
+                if key is not None:
+                    self.variables[f"{name}[{key[1]}]"] = self.value(word, key.end())
+            return
+        values = self.expanded(given)
         old = self.arrays.get(name, []) if add else []
         if add and name in self.variables and not old:
             old = []

@@ -50,7 +50,7 @@ def _values(text: str, match: re.Match[str]) -> dict[str, Any] | None:
         end = _closing(text, match.end(), "{}")
         source = text[match.end() : end + 1]
     try:
-        tree = ast.parse(source.replace("\n", " "), mode="eval").body
+        tree = ast.parse(_without_objects(source.replace("\n", " ")), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     if isinstance(tree, ast.Dict):
@@ -65,14 +65,55 @@ def _values(text: str, match: re.Match[str]) -> dict[str, Any] | None:
 _UNREADABLE = object()
 
 
+def _without_objects(source: str) -> str:
+    """The text with everything that Python prints in angle brackets (a function, an enum's member) as a name."""
+    kept: list[str] = []
+    depth = 0
+    quote = ""
+    position = 0
+    while position < len(source):
+        char = source[position]
+        if quote:
+            step = 2 if char == "\\" else 1
+            kept += source[position : position + step]
+            quote = "" if char == quote else quote
+            position += step
+            continue
+        if char == "<":
+            depth += 1
+            kept += "_" if depth == 1 else ""
+        elif char == ">" and depth:
+            depth -= 1
+        elif not depth:
+            quote = char if char in "'\"" else ""
+            kept.append(char)
+        position += 1
+    return "".join(kept)
+
+
 def _literal(node: ast.expr) -> Any:
-    """A printed value; a printed object (`StructuredOutputsConfig(...)`) as the mapping of what it was made with."""
+    """A printed value, without the parts of it that cannot be read.
+
+    A printed object (`StructuredOutputsConfig(...)`) is the mapping of what it was made with, one that was made of one
+    text (`PosixPath('/m')`) that text.
+    """
+    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        return _literal(node.args[0])
     if isinstance(node, ast.Call):
-        return {keyword.arg or "": _literal(keyword.value) for keyword in node.keywords}
+        return _kept({keyword.arg or "": _literal(keyword.value) for keyword in node.keywords})
+    if isinstance(node, ast.Dict):
+        pairs = [(_literal(key), _literal(value)) for key, value in zip(node.keys, node.values, strict=True) if key]
+        return _kept({key: value for key, value in pairs if isinstance(key, str | int)})
+    if isinstance(node, ast.List | ast.Tuple):
+        return [value for value in map(_literal, node.elts) if value is not _UNREADABLE]
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError):
         return _UNREADABLE
+
+
+def _kept(values: dict[Any, Any]) -> dict[Any, Any]:
+    return {key: value for key, value in values.items() if value is not _UNREADABLE}
 
 
 def _closing(text: str, start: int, pair: str) -> int:
@@ -106,7 +147,7 @@ def _server(values: dict[str, Any], place: Location, version: re.Match[str] | No
     model = values.get("model_tag") or values.get("model")
     for key, value in values.items():
         flag = key.replace("_", "-")
-        if key in _NOT_FLAGS or key == "model" or value is None or value is _UNREADABLE:
+        if key in _NOT_FLAGS or key == "model" or value in (None, [], _UNREADABLE):
             continue
         if isinstance(value, bool):
             add(f"--{flag}" if value else f"--no-{flag}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from reasonctl.errors import InputError
-from reasonctl.parsers.target import Target
+from reasonctl.parsers.target import Target, parse_target
 from reasonctl.serve.command import ServeCommand
 from reasonctl.serve.commandline import find_commands, parse_command_line
 from reasonctl.serve.read import read_serve
@@ -136,8 +136,12 @@ def test_flags_whose_value_is_written_out() -> None:
     assert [command.known(flag) for flag in ("xa", "xb", "xc", "xz")] == [False, True, False, False]
 
 
-def test_parser_none_is_no_parser() -> None:
-    assert one("vllm serve m --reasoning-parser none").reasoning_parser is None
+def test_parser_none_is_no_parser_since_033_and_a_name_before() -> None:
+    for text in ("none", "None"):
+        command = one(f"vllm serve m --reasoning-parser {text}")
+        assert command.parser_in(parse_target("vllm==0.33.0")) is None
+        assert command.parser_in(parse_target("vllm==0.32.0")) == text
+    assert one("vllm serve m --reasoning-parser auto").parser_in(parse_target("vllm==0.33.0")) == "auto"
     assert one("vllm serve m").reasoning_parser is None
 
 
