@@ -25,7 +25,7 @@ def run(*args: str) -> subprocess.CompletedProcess[str]:
     ("args", "said"),
     [
         (["nope"], "No such command 'nope'"),
-        (["validate-config"], "Missing argument 'CONFIG'"),
+        (["validate-config"], "Missing argument 'CONFIG...'"),
         (["rules", "--nope"], "No such option: --nope"),
         (["explain", "FIT999"], "no rule is called 'FIT999'; did you mean"),
         (["validate-config", "no-such-file.json"], "no-such-file.json"),
