@@ -348,7 +348,10 @@ def _without(text: str | None, markers: tuple[str, ...]) -> str:
 
 def _value(case: NamedCase, answer: Answer) -> Any:
     if case.name == "is-reasoning-end-before":
-        return {"error": "raised", "message": answer.unbuilt} if answer.unbuilt is not None else answer.ended
+        if answer.unbuilt is None:
+            return answer.ended
+        name, _, message = answer.unbuilt.partition(": ")
+        return {"error": name, "message": message}
     if case.aspect == "prompt":
         return answer.asked.get("ended")
     if case.aspect == "content-ids":

@@ -66,8 +66,10 @@ class Drafts:
         pieces = [text[:at] for text in marks for at in (len(text) // 2, len(text) - 1) if text]
         pieces += [text[len(text) // 2 :] for text in marks if text]
         self._markers = tuple(text for text in (*setting.markers, start, end, setting.end_marker) if text.strip())
+        # A whole token of the tokenizer's own means something else to it than its text does.
+        own = (*self._markers, *getattr(setting.vocabulary, "markers", ()), *setting.vocabulary.special_tokens)
         self._atoms = tuple(
-            atom for atom in dict.fromkeys((*_ATOMS, *pieces)) if not any(marker in atom for marker in self._markers)
+            atom for atom in dict.fromkeys((*_ATOMS, *pieces)) if not any(token in atom for token in own if token)
         )
         calls = (setting.call,) if setting.call is not None else ()
         self._wild = (*self._atoms[:8], start, end, f"{end}{end}", f"{start}{start}", *calls)
