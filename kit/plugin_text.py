@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from textwrap import indent, wrap
+from textwrap import wrap
+from typing import TYPE_CHECKING
 
 from .traits import Switch, Traits
+
+if TYPE_CHECKING:
+    import jinja2
 
 WIDTH = 88
 """vLLM's own line length."""
@@ -49,13 +54,18 @@ def plugin_text(name: str, traits: Traits) -> str:
 
 def filled(template: str, **values: object) -> str:
     """A template of this room with its values; blocks that stand alone on a line leave none."""
+    return _compiled(template).render(**values)
+
+
+@functools.cache
+def _compiled(template: str) -> jinja2.Template:
     import jinja2
 
     # It makes Python, not HTML.
     environment = jinja2.Environment(  # noqa: S701
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
-    return environment.from_string(template).render(**values)
+    return environment.from_string(template)
 
 
 def literal(text: str) -> str:
@@ -67,8 +77,10 @@ def literal(text: str) -> str:
 
 def assigned(name: str, texts: tuple[str, ...], *, indented: int = 4) -> str:
     """`NAME = (...)`, over several lines where one is too short."""
+    from rich.cells import cell_len
+
     line = f"{name} = ({', '.join(map(literal, texts))}{',' if len(texts) == 1 else ''})"
-    if len(line) + indented <= WIDTH:
+    if cell_len(line) + indented <= WIDTH:
         return line
     return f"{name} = (\n" + "".join(f"    {literal(text)},\n" for text in texts) + ")"
 
@@ -97,11 +109,9 @@ def _by_turns(traits: Traits) -> bool:
 
 
 def _thinking(traits: Traits) -> str:
-    terms = [_term(one) for one in traits.switches]
-    if len(terms) == 1:
-        return f"self._thinking = {terms[0]}"
-    word = "and" if traits.default_on else "or"
-    return "self._thinking = (\n" + indent(f"\n{word} ".join(terms), "    ") + "\n)"
+    first, *more = map(_term, traits.switches)
+    sign = "&=" if traits.default_on else "|="
+    return "\n".join([f"self._thinking = {first}", *(f"self._thinking {sign} {term}" for term in more)])
 
 
 def _term(switch: Switch) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..errors import InputError
 from ..parsers import ROWS
 from .plugin_text import plugin_text
-from .tests_text import tests_text
+from .tests_text import pytest_text
 from .traits import Traits
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -54,7 +54,7 @@ def write_parser(name: str, traits: Traits, folder: Path, *, force: bool = False
     check_name(name)
     stem = f"{re.sub(r'[.-]', '_', name)}_reasoning_parser"
     made = Started(folder / f"{stem}.py", folder / f"test_{stem}.py")
-    texts = {made.plugin: plugin_text(name, traits), made.tests: tests_text(name, stem, traits)}
+    texts = {made.plugin: plugin_text(name, traits), made.tests: pytest_text(name, stem, traits)}
     there = [path for path in texts if path.exists() or path.is_symlink()]
     if there and not force:
         raise InputError("is there already", source=str(there[0]), mend="give -o another folder, or --force")

@@ -6,7 +6,7 @@ from .plugin_text import assigned, filled, literal
 from .traits import Traits
 
 
-def tests_text(name: str, stem: str, traits: Traits) -> str:
+def pytest_text(name: str, stem: str, traits: Traits) -> str:
     """The file.
 
     Args:
@@ -198,8 +198,7 @@ def test_thinking_off(tokenizer):
 
 
 def test_markers_are_kept_when_decoded(tokenizer):
-    assert make_parser(tokenizer).reasoning_parser.adjust_request(
-        request()
-    ).skip_special_tokens is False
+    parser = make_parser(tokenizer).reasoning_parser
+    assert parser.adjust_request(request()).skip_special_tokens is False
 {% endif %}
 '''

@@ -195,10 +195,9 @@ def _call_of(model: Model, pair: MarkerPair) -> str | None:
     """What the template writes first of a tool call: a marker in brackets, right behind what was said before it."""
     turn = {"role": "assistant", "content": _SAID}
     for text in _rendered(model, [([*called_tool(turn), tool_answer("21 degrees")], [WEATHER])]):
-        said, _, behind = text.partition(_SAID)
-        before_name = behind.partition("get_weather")[0] if behind else ""
-        found = re.search(_BRACKETED, before_name)
-        if said and found is not None and found[0] not in (pair.start, pair.end):
+        before_name, named, _ = text.partition(_SAID)[2].partition("get_weather")
+        found = re.search(_BRACKETED, before_name) if named else None
+        if found is not None and found[0] not in (pair.start, pair.end):
             return found[0]
     return None
 
