@@ -13,8 +13,10 @@ from typing import Any, Protocol, runtime_checkable
 from ..parsers.bridge.process import BridgeError, HungError, LostError
 from ..parsers.bridge.tokenizers import model_files
 from .coded import by_mistral_common
+from .cut import CodedTokenizer
 from .model import Model
 from .render import ErrorKind, RenderError
+from .tokenizer import Tokenizer
 
 _PROCESSORS = ("processor_config.json", "preprocessor_config.json", "video_preprocessor_config.json")
 """Files that a multimodal model's own chat template may be found by."""
@@ -115,6 +117,11 @@ class Served:
     content_format: str | None = None
     tokenizer_mode: str | None = None
     exclude_tools: bool = False
+
+    def tell(self, model: Model) -> None:
+        """Have a running vLLM build the model's tokenizer in the mode it is served with, where a command names one."""
+        if isinstance(model.tokenizer, (Tokenizer, CodedTokenizer)):
+            model.tokenizer.mode = self.tokenizer_mode or "auto"
 
     def with_flags(self, command: Flags | None) -> Served:
         """With those flags of the command that nothing but its renderer reads."""

@@ -47,6 +47,7 @@ class CodedTokenizer:
     ) -> None:
         self.folder = folder
         self.supports_grammar = supports_grammar
+        self.mode = "auto"
         self.size = size
         self.special_tokens = special_tokens
         self.special_ids = frozenset(one for text, one in special_tokens.items() if text not in kept)

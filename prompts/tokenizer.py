@@ -57,6 +57,7 @@ class Tokenizer:
 
     Attributes:
         backend: the `tokenizers.Tokenizer`, for its `DecodeStream`.
+        mode: the `--tokenizer-mode` that it is served with.
         toy: the vocabulary is far smaller than the model's, so it is not this model's tokenizer.
     """
 
@@ -71,6 +72,7 @@ class Tokenizer:
         expected_size: int | None = None,
     ) -> None:
         self.backend = backend
+        self.mode = "auto"
         self.folder = folder
         self.init_kwargs: Mapping[str, Any] = init_kwargs
         self.chat_template = chat_template

@@ -129,6 +129,7 @@ class Context:
             default_kwargs=self.setting.default_kwargs,
             effort_map=self.setting.effort_map,
         )
+        served.tell(self.model)
         asked = vllm_prompts(engine, self.model, served)
         if asked is not None:
             self._prompts.close()

@@ -27,7 +27,7 @@ class Tokenizers:
     """Which tokenizers the other side knows, by key."""
 
     def __init__(self) -> None:
-        self._keys: dict[int, tuple[Vocabulary, str]] = {}
+        self._keys: dict[tuple[int, str], tuple[Vocabulary, str]] = {}
         self._used: tuple[str, Output | None] | None = None
         self._next = 1
 
@@ -42,14 +42,15 @@ class Tokenizers:
         Raises:
             ParserUnsupportedError: it cannot be handed over, or not be built over there.
         """
-        known = self._keys.get(id(vocabulary))
+        at = id(vocabulary), _mode(vocabulary)
+        known = self._keys.get(at)
         if known is None or known[0] is not vocabulary:
             known = (vocabulary, f"reasonctl {self._next}")
             self._next += 1
             answer = tell("tokenizer", key=known[1], **_description(vocabulary))
             if "failed" in answer:
                 raise ParserUnsupportedError(f"that vLLM cannot build this tokenizer: {answer['failed']}")
-            self._keys[id(vocabulary)] = known
+            self._keys[at] = known
             while len(self._keys) > _KEPT:
                 _, old = self._keys.pop(next(iter(self._keys)))
                 tell("forget", key=old)
@@ -81,8 +82,13 @@ def _description(vocabulary: Any) -> dict[str, Any]:
     if hasattr(vocabulary, "spec"):
         return {"spec": vocabulary.spec.to_json()}
     if hasattr(vocabulary, "folder"):
-        return {"files": model_files(vocabulary.folder)}
+        return {"files": model_files(vocabulary.folder), "mode": _mode(vocabulary)}
     raise ParserUnsupportedError("this tokenizer cannot be handed to another interpreter")
+
+
+def _mode(vocabulary: Any) -> str:
+    """The `--tokenizer-mode` of a model's tokenizer."""
+    return str(getattr(vocabulary, "mode", "auto"))
 
 
 def _words(vocabulary: Any, output: Output) -> Iterator[tuple[str, str]]:
