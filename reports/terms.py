@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from .wording import counted
+
 FAILED: Mapping[str, str] = {
     "stream_equals_full": "streaming differs",
     "chunk_invariant": "chunking matters",
@@ -18,9 +20,12 @@ ANSWER_RESERVE = 256
 
 
 def mode_name(chunking: str | None) -> str:
-    """A mode in a few words; None is in full."""
-    words = {None: "in full", "full": "in full", "token": "token by token", "whole": "at once", "char": "by characters"}
-    return words.get(chunking) or (f"by {chunking}" if str(chunking).isdigit() else str(chunking))
+    """A mode in a few words: what one delta holds; None is in full."""
+    words = {None: "in full", "full": "in full", "recorded": "as recorded", "token": "token by token"}
+    words |= {"whole": "at once", "char": "by characters"}
+    if str(chunking).isdigit():
+        return f"{counted(int(str(chunking)), 'token')} a delta"
+    return words.get(chunking) or str(chunking)
 
 
 def request_name(row: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from ..checks.finding import Finding
 from ..checks.rule import all_rules
 from .page import STYLE, Cell, Page, split_text, styled
 from .paste import Advice
+from .terms import mode_name
 from .wording import SEVERITY_WORD, compact, counted, shortened, variant_name, visible
 
 _HEADS = {"full": "whole", "recorded": "recorded", "token": "token", "whole": "at once", "char": "char"}
@@ -110,17 +111,12 @@ def _splits(
         if as_recorded and recorded is not None and _same(recorded, streamed):
             rows.append(("in full", _with(split_text(full, page.limit), words.get("full"))))
         else:
-            rows.append((_streamed(chunking), _with(split_text(streamed, page.limit), words.get(chunking))))
+            label = mode_name(chunking) if chunking in words else "streamed"
+            rows.append((label, _with(split_text(streamed, page.limit), words.get(chunking))))
     if expected is not None:
         right = as_recorded and recorded is not None and _same(recorded, expected)
         rows.append(("it should be", "what the client got" if right else split_text(expected, page.limit)))
     page.fields(rows, indent=4)
-
-
-def _streamed(chunking: str) -> str:
-    if chunking.isdigit():
-        return f"{chunking} tokens a delta"
-    return {"token": "token by token", "whole": "in one delta", "char": "by characters"}.get(chunking, "streamed")
 
 
 def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from rich.text import Text
 from ..checks.finding import Finding
 from ..checks.report import Report
 from .page import STYLE, Page, split_text, styled
-from .terms import FAILED
+from .terms import FAILED, mode_name
 from .text_failure import explained, failure, heading, one_line, told
 from .text_rates import names_of, rates
 from .text_upgrade import changed, upgrades
@@ -249,9 +249,9 @@ def _group(page: Page, rows: Sequence[Mapping[str, Any]], recorded: Mapping[str,
     page.line(Text(names_of([row["parser"] for row in rows], 4), "bold"), "  ", _status(row), indent=4)
     modes: dict[tuple[Any, ...], tuple[Mapping[str, Any], list[str]]] = {}
     full = row.get("full") or {}
-    modes[_split(full)] = (full, ["in full"])
+    modes[_split(full)] = (full, [mode_name(None)])
     for entry in row.get("stream") or []:
-        modes.setdefault(_split(entry), (entry, []))[1].append(_chunking(str(entry["chunking"])))
+        modes.setdefault(_split(entry), (entry, []))[1].append(mode_name(str(entry["chunking"])))
     if len(modes) == 1:
         page.fields([("", _shown(page, full, recorded))], indent=4)
         return
@@ -268,18 +268,6 @@ def _shown(page: Page, entry: Mapping[str, Any], recorded: Mapping[str, Any] | N
         if all((entry.get(key) or "").strip() == (recorded.get(key) or "").strip() for key in ("reasoning", "content")):
             return styled("what was recorded, but for white space at the ends", "dim")
     return split_text(entry, page.limit)
-
-
-def _chunking(name: str) -> str:
-    """`token` in words: what one delta of the stream holds."""
-    if name.isdigit():
-        return f"{counted(int(name), 'token')} a delta"
-    return {
-        "token": "token by token",
-        "whole": "all in one delta",
-        "char": "character by character",
-        "recorded": "streamed as recorded",
-    }.get(name, name)
 
 
 def _status(row: Mapping[str, Any]) -> Text:
