@@ -38,6 +38,9 @@ _OLD_WORD = re.compile(r"(?<![\w-])(?:reasoning_content|reasoningContent)(?![\w-
 _WRITES = re.compile(
     r"""(?:reasoning_content|reasoningContent)["']?\s*(?:\??:(?!:)|=(?!=)|=>)|(?:setdefault|append)\(\s*["']reasoning_content"""
 )
+_ACCESS = re.compile(
+    r"""(?:(?<![\w$])[A-Za-z_$][\w$]{0,40})?(?:\?\.|\.|::|->|\??\.?\[\s*["'`])?(?:reasoning_content|reasoningContent)(?:["'`]\s*\])?"""
+)
 _COMMENT = re.compile(r"^\s*(?://|#|\*|/\*)")
 _NEARBY = 6
 """Lines around a read in which the new name shows that the client knows both."""
@@ -45,7 +48,9 @@ _NEW_READ = re.compile(r"""(?:\.|\?\.|\[["']|get\(["']|getattr\([^,]+,\s*["']|["
 
 
 def read_clients(paths: Sequence[str]) -> tuple[OldFieldRead, ...]:
-    """Every place of these files, or of the sources in these folders, where the old field alone is read.
+    """Every line of these files, or of the sources in these folders, where the old field alone is read.
+
+    A read is told by its access and no more of its line, which may hold a key or a token.
 
     Raises:
         InputError: a file cannot be read.
@@ -87,22 +92,53 @@ def _reads(text: str, shown: str) -> Iterator[OldFieldRead]:
             continue
         near = rows[max(0, number - 1 - _NEARBY) : number + _NEARBY]
         if not any(_NEW_READ.search(_OLD_WORD.sub("", other)) for other in near):
-            yield OldFieldRead(Location(shown, number, match.start() + 1), row.strip())
+            access = next((m[0] for m in _ACCESS.finditer(row) if m.end() >= match.end()), match[0])
+            yield OldFieldRead(Location(shown, number, match.start() + 1), access)
 
 
 def _python_reads(tree: ast.Module, text: str, shown: str) -> Iterator[OldFieldRead]:
     """Reads of the old name in a function (or the module's own code) that never reads the new one."""
     rows = text.splitlines()
+    seen: set[int] = set()
     for scope in _scopes(tree):
         old = [node for node in _own(scope) if _read_name(node) == OLD]
         if not old or any(_read_name(node) == NEW for node in _own(scope)):
             continue
         for node in old:
-            line, column = node.lineno, node.col_offset
-            where = rows[node.end_lineno - 1].find(OLD) if node.end_lineno else -1
-            if node.end_lineno and where >= 0:
-                line, column = node.end_lineno, where
-            yield OldFieldRead(Location(shown, line, column + 1), rows[line - 1].strip())
+            named = _names_it(node)
+            line = named.end_lineno or named.lineno
+            if line in seen:
+                continue
+            seen.add(line)
+            end = (named.end_col_offset or 0) - (0 if isinstance(named, ast.Attribute) else 1)
+            column = len(rows[line - 1].encode()[:end].decode(errors="replace")) - len(OLD) + 1
+            yield OldFieldRead(Location(shown, line, max(column, 1)), _access(node))
+
+
+def _names_it(node: ast.expr) -> ast.expr:
+    """The part of a read that ends in the field's name."""
+    if isinstance(node, ast.Subscript):
+        return node.slice
+    if isinstance(node, ast.Call):
+        return node.args[0] if isinstance(node.func, ast.Attribute) else node.args[1]
+    return node
+
+
+def _access(node: ast.expr) -> str:
+    """A read in short: the field and the name it is read from."""
+    if isinstance(node, ast.Attribute):
+        return f"{_receiver(node.value)}.{OLD}"
+    if isinstance(node, ast.Subscript):
+        return f'{_receiver(node.value)}["{OLD}"]'
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return f'{_receiver(node.func.value)}.{node.func.attr}("{OLD}")'
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return f'{node.func.id}({_receiver(node.args[0])}, "{OLD}")'
+    return OLD
+
+
+def _receiver(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else "…"
 
 
 def _scopes(tree: ast.Module) -> Iterator[ast.AST]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from .. import versions
@@ -31,12 +32,15 @@ class ClientReadsOldField(Rule):
         target = facts.target
         if target.product == "vllm" and versions.fact("response-reasoning_content", target.version):
             return
+        seen: Counter[tuple[str, str]] = Counter()
         for read in facts.clients or ():
+            seen[read.location.path, read.text] += 1
+            count = seen[read.location.path, read.text]
             yield cls.finding(
                 f"reads reasoning_content, which {target} never sends: the reasoning is always null here",
                 hint="read `reasoning` (and the old name only after it)",
                 confidence="high" if target.product == "vllm" else "medium",
-                subject=facts.subject(key=f"{read.location.path}: {read.text}"),
+                subject=facts.subject(key=f"{read.location.path}: {read.text}" + (f" ({count})" if count > 1 else "")),
                 location=read.location,
                 evidence={"source": read.text},
             )

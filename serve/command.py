@@ -13,6 +13,7 @@ from ..budgets.json_text import read_json
 from ..checks.finding import Location
 from ..errors import InputError
 from ..parsers.target import Target
+from .secret import told_value
 from .words import Word, word_at
 from .wrappers import Variable
 
@@ -106,7 +107,7 @@ class ServeCommand:
             return None
         if found.dynamic:
             raise refuse(
-                f"--{flag} takes {found.value!r}, which only the running shell knows",
+                f"--{flag} takes {told_value(found.value or '')}, which only the running shell knows",
                 found.location,
                 mend="write the value itself into the command",
             )

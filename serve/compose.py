@@ -14,6 +14,7 @@ from ..errors import InputError
 from .command import Server
 from .container import Container, servers_of
 from .nodes import at_key, environment, items_of, text_of, words_of
+from .secret import holds_secret
 from .wrappers import Variable
 
 _VARIABLE = re.compile(
@@ -133,10 +134,15 @@ def _value(match: re.Match[str], variables: Mapping[str, str]) -> str | None:
 
 
 def _dot_env(folder: Path | None) -> dict[str, str]:
+    """The variables of the file beside it; one that holds a secret counts as unknown: its value is told nowhere."""
     if folder is None or not (folder / ".env").is_file():
         return {}
     found = env_file(folder / ".env")
-    return {name: variable.value for name, variable in found.items() if variable.value is not None}
+    return {
+        name: variable.value
+        for name, variable in found.items()
+        if variable.value is not None and not holds_secret(name)
+    }
 
 
 def _env_files(service: Node, folder: Path | None) -> dict[str, Variable]:

@@ -11,6 +11,7 @@ from .command import OtherServer, Server
 from .commandline import in_words
 from .engines import engine_of
 from .images import ImageFacts, image_facts
+from .secret import holds_secret
 from .words import Word, word_at
 from .wrappers import Variable, Wrapped, wrapped
 
@@ -45,7 +46,8 @@ def servers_of(container: Container) -> list[Server]:
     facts = image_facts(container.image) if container.image is not None else ImageFacts(None)
     from_env = wrapped(container.env, container.image)
     values = {name: variable.value for name, variable in container.env.items()}
-    words = tuple(_filled(word, values) for word in (*(container.entrypoint or ()), *container.args))
+    shown = {name: None if holds_secret(name) else value for name, value in values.items()}
+    words = tuple(_filled(word, shown) for word in (*(container.entrypoint or ()), *container.args))
     other = engine_of([word.text for word in words]) or (facts.engine if facts.engine not in _OURS else None)
     if other is not None:
         return [OtherServer(other, container.name, container.location)]

@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..budgets.document import Locate, refuse
-from .command import ServeCommand, Server
+from ..budgets.document import Locate
+from .command import Flag, ServeCommand, Server
+from .options import EVERY, JUDGED, takes_no_value
+from .secret import numbered
 from .shell_values import behind
 from .shell_way import Launch, Way
 from .words import Word, split_words
@@ -48,6 +50,20 @@ def words_servers(words: Sequence[Word], launch: Launch, env: Mapping[str, str] 
     ways: list[tuple[dict[str, bool], list[Server]]] = []
     while pending:
         if len(ways) >= MAX_WAYS:
+    said: dict[str, str] = {}
+
+    def walked(decisions: Sequence[bool]) -> Way:
+        way = Way(words=words, launch=launch, env=dict(env or {}), decisions=decisions)
+        way.run()
+        said.update(way.said)
+        return way
+
+    ways = _every_way(walked) or _one_by_one(walked)
+    return _joined([(dict(way.open), way.servers) for way in ways], numbered(said))
+
+
+def _every_way(walked: Callable[[Sequence[bool]], Way]) -> list[Way]:
+    """Every answer to every open condition; nothing where those are too many."""
             place = words[0].location
             raise refuse(
                 "more open conditions than can be followed", place, mend="give the command that is run in the end"
@@ -61,7 +77,18 @@ def words_servers(words: Sequence[Word], launch: Launch, env: Mapping[str, str] 
     return _joined(ways)
 
 
-def _joined(ways: Sequence[tuple[dict[str, bool], list[Server]]]) -> list[Server]:
+def _one_by_one(walked: Callable[[Sequence[bool]], Way]) -> list[Way]:
+    """All conditions true, all false, and each of them alone the other way: what each one does is seen."""
+    most, least = walked([]), walked([False] * _FAR)
+    return [
+        most,
+        least,
+        *(walked([*[True] * index, False]) for index in range(min(len(most.open), MAX_WAYS))),
+        *(walked([*[False] * index, True, *[False] * _FAR]) for index in range(min(len(least.open), MAX_WAYS))),
+    ]
+
+
+def _joined(ways: Sequence[tuple[dict[str, bool], list[Server]]], said: Mapping[str, str]) -> list[Server]:
     """Every different server once. Where one place gives several, the conditions that tell them apart are named."""
     kinds: dict[tuple[object, ...], tuple[Server, list[dict[str, bool]]]] = {}
     for conditions, servers in ways:
@@ -76,26 +103,27 @@ def _joined(ways: Sequence[tuple[dict[str, bool], list[Server]]]) -> list[Server
     found: list[Server] = []
     for server, where in kinds.values():
         always = len(ways) == len(where) or at[server.location] == 1
-        found.append(server if always else replace(server, name=f"{server.name} ({_common(where, ways)})"))
+        found.append(server if always else replace(server, name=f"{server.name} ({_common(where, said)})"))
     return sorted(found, key=lambda server: (server.location.line or 0, server.location.column or 0))
 
 
-def _common(where: Sequence[dict[str, bool]], ways: Sequence[tuple[dict[str, bool], list[Server]]]) -> str:
+def _common(where: Sequence[dict[str, bool]], said: Mapping[str, str]) -> str:
     """The conditions that hold in all these ways, in words."""
     shared = {
         condition: value
         for condition, value in where[0].items()
         if all(other.get(condition) == value for other in where)
     }
-    return ", ".join(f"{'if' if value else 'unless'} {condition}" for condition, value in shared.items()) or "one way"
-
-
-_WHERE = frozenset({"port", "host", "uds", "data-parallel-rank", "data-parallel-start-rank", "node-rank", "device-ids"})
-"""Flags that tell copies of one server apart, and nothing that is judged here."""
+    if len(shared) > _MOST_TOLD:  # what sets this one apart are the answers that are rare
+        rare = sum(shared.values()) <= len(shared) / 2
+        shared = {condition: value for condition, value in shared.items() if value is rare} or shared
+    named = [f"{'if' if value else 'unless'} {said[condition]}" for condition, value in shared.items()]
+    return ", ".join([*named[:_MOST_TOLD], *(["..."] if len(named) > _MOST_TOLD else [])]) or "one way"
 
 
 def _identity(server: Server) -> tuple[object, ...]:
     if isinstance(server, ServeCommand):
+    """What two commands share that differ in nothing that is said of them: copies, each on its own port."""
         flags = tuple((flag.name, flag.value) for flag in server.flags.values() if flag.name not in _WHERE)
         env = tuple(sorted((name, value) for name, value in server.env.items() if name.startswith("VLLM_")))
         return server.location, server.model, flags, env, server.image

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ..budgets.document import Locate
+from .secret import holds_secret
 from .words import Word, split_words
 
 _PARAMETER = re.compile(r"\$(?:([A-Za-z_]\w*|[@*#?$!0-9-])|\{(.*)\})", re.DOTALL)
@@ -22,6 +23,8 @@ class Values:
     arrays: dict[str, list[Word] | None] = field(default_factory=dict)
     variables: dict[str, str | None] = field(default_factory=dict)
     arguments: list[list[Word]] = field(default_factory=list)
+    revealing: bool = False
+    """Whether the values of secrets are given out; else they count as unknown."""
 
     def expanded(self, words: Sequence[Word]) -> list[Word]:
         return [part for word in words for part in self.parts(word)]
@@ -113,6 +116,8 @@ class Values:
 
     def element(self, name: str, subscript: str, word: Word, at: int) -> str | None:
         """An array's element, by its number or its key."""
+        if not self.revealing and holds_secret(name):
+            return None
         key = self.text_of(subscript, word, at)
         items = self.arrays.get(name)
         if key is not None and key.isdigit() and items:
@@ -158,6 +163,8 @@ class Values:
             given = self.arguments[-1] if self.arguments else []
             index = int(name) - 1
             return given[index].text if 0 <= index < len(given) and not given[index].dynamic else None
+        if not self.revealing and holds_secret(name):
+            return None
         if name in self.arrays and name not in self.variables:
             items = self.arrays[name]
             return items[0].text if items else None if items is None else ""

@@ -12,6 +12,7 @@ from ..budgets.document import Locate, locator, refuse
 from ..budgets.files import read_text
 from ..errors import InputError
 from .command import Server
+from .secret import told, told_case
 from .shell_values import Values
 from .words import Word, split_words
 
@@ -40,6 +41,7 @@ class Way(Values):
     decisions: Sequence[bool] = ()
     servers: list[Server] = field(default_factory=list)
     open: dict[str, bool] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
     functions: dict[str, tuple[int, int]] = field(default_factory=dict)
     called: set[str] = field(default_factory=set)
     steps: int = 0
@@ -101,7 +103,7 @@ class Way(Values):
                 following = self.words[stop + 1]
                 matters = following.text not in ("echo", "exit", "true", ":", "return")
                 if result is None and matters:
-                    result = self.decide(self.shown(at, stop))
+                    result = self.decide(self.words[at:stop], told(self.words[at:stop]))
                 run = (result is not False) if operator == "&&" else (result is False)
             at = stop + 1
             while at < end and self.words[at].operator and self.words[at].text == "\n":
@@ -248,7 +250,8 @@ class Way(Values):
                 result = mine
             chain = None
             at = stop
-        return self.decide(self.shown(start, end)) if result is None else result
+        words = self.words[start:end]
+        return self.decide(words, told(words)) if result is None else result
 
     def loop(self, at: int, end: int) -> int:
         close = self.matching(at, end, "do", "done", opener=("for", "while", "until", "select"))
@@ -276,8 +279,8 @@ class Way(Values):
             known = subject is not None and not any(word.dynamic for word in patterns)
             hit = (
                 any(fnmatch.fnmatchcase(subject or "", word.text) for word in patterns)
-                if known
-                else self.decide(f"{self.words[at + 1].text} is {'|'.join(word.text for word in patterns)}")
+                if known or any(word.text == "*" for word in patterns)
+                else self.decide([self.words[at + 1], *patterns], told_case(self.words[at + 1], patterns))
             )
             if hit:
                 self.block(begin, stop)
@@ -369,14 +372,14 @@ class Way(Values):
                 return index
         raise refuse("this bracket is never closed", self.words[at].location, mend="close it")
 
-    def decide(self, condition: str) -> bool:
+    def decide(self, words: Sequence[Word], said: str) -> bool:
+        """Answer an open condition, as before where it has been met; `said` is what reports may tell of it."""
+        condition = " ".join(word.text for word in words)
         if condition not in self.open:
             number = len(self.open)
             self.open[condition] = self.decisions[number] if number < len(self.decisions) else True
+            self.said[condition] = said
         return self.open[condition]
-
-    def shown(self, start: int, end: int) -> str:
-        return " ".join(word.text for word in self.words[start:end] if word.text not in ("\n", ";"))
 
     def test(self, words: Sequence[Word]) -> bool | None:
         """`[ ... ]`, where the script's own text decides it."""
@@ -385,7 +388,9 @@ class Way(Values):
         if words and words[0].text == "!":
             result = self.test(words[1:])
             return None if result is None else not result
+        self.revealing = True  # a secret may decide, and is not told
         values = [self.value(word, 0) for word in words]
+        self.revealing = False
         if any(value is None for value in values):
             return None
         texts = [value or "" for value in values]

@@ -49,9 +49,23 @@ def test_a_folder_is_walked_but_not_what_others_wrote(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("d.reasoning_content\n")
     found = read_clients([str(tmp_path)])
     assert [Path(read.location.path).parent.name for read in found] == ["src"]
-    assert found[0].text == "const r = d.reasoning_content"
+    assert found[0].text == "d.reasoning_content"
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_clients([str(tmp_path / "x.py")])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = m.reasoning_content", [(7, "m.reasoning_content")]),
+        ("é = d['é']['reasoning_content']", [(13, '…["reasoning_content"]')]),
+        ("if hasattr(d, 'reasoning_content') and d.reasoning_content: pass", [(16, 'hasattr(d, "reasoning_content")')]),
+        ("x = f(key='k').y.get('reasoning_content', 'k')", [(23, 'y.get("reasoning_content")')]),
+    ],
+)
+def test_a_read_is_its_access_alone_one_a_line(tmp_path: Path, text: str, expected: list[tuple[int, str]]) -> None:
+    (tmp_path / "a.py").write_text(text + "\n")
+    assert [(r.location.column, r.text) for r in read_clients([str(tmp_path / "a.py")])] == expected
