@@ -123,6 +123,12 @@ READ = frozenset(
 )  # fmt: skip
 """Options that something here judges by."""
 
+JUDGED = READ | {
+    "chat-template-content-format", "config", "exclude-tools-when-tool-choice-none", "headless", "kv-transfer-config",
+    "quantization", "reasoning-parser-plugin", "revision", "speculative-config", "tool-parser-plugin",
+}  # fmt: skip
+"""Options by which two servers differ in what is said of them."""
+
 EVERY = tuple(sorted({*ONE_VALUE, *_WITH_NO_FORM, *(f"no-{name}" for name in _WITH_NO_FORM), *_ALONE, *SEVERAL}))
 
 

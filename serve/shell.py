@@ -7,7 +7,7 @@ out of it is kept, with the condition in its name. Nothing is executed.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from ..budgets.document import Locate
@@ -19,7 +19,11 @@ from .shell_way import Launch, Way
 from .words import Word, split_words
 
 MAX_WAYS = 64
-"""Ways through a script that are followed: six conditions that nothing decides."""
+"""Ways through a script that are all followed: six conditions that nothing decides. Of more, each is tried alone."""
+_FAR = 1000
+_MOST_TOLD = 3
+"""Conditions in the name of a server."""
+_OPTIONS = frozenset(EVERY)
 _HEREDOC = re.compile(r"(?<!<)<<(-?)[ \t]*(['\"]?)(\w+)\2[^\n]*\n")
 
 
@@ -33,7 +37,7 @@ def script_servers(text: str, locate: Locate, launch: Launch, env: Mapping[str, 
         env: variables that are set outside.
 
     Raises:
-        InputError: a quote or bracket that never closes, or more open conditions than can be followed.
+        InputError: a quote or bracket that never closes.
     """
     plain, bodies = _without_heredocs(text)
     return words_servers(split_words(plain, locate), launch, env) + [
@@ -46,10 +50,6 @@ def script_servers(text: str, locate: Locate, launch: Launch, env: Mapping[str, 
 
 def words_servers(words: Sequence[Word], launch: Launch, env: Mapping[str, str] | None = None) -> list[Server]:
     """As `script_servers`, for a script that is cut into words already."""
-    pending: list[list[bool]] = [[]]
-    ways: list[tuple[dict[str, bool], list[Server]]] = []
-    while pending:
-        if len(ways) >= MAX_WAYS:
     said: dict[str, str] = {}
 
     def walked(decisions: Sequence[bool]) -> Way:
@@ -64,17 +64,17 @@ def words_servers(words: Sequence[Word], launch: Launch, env: Mapping[str, str] 
 
 def _every_way(walked: Callable[[Sequence[bool]], Way]) -> list[Way]:
     """Every answer to every open condition; nothing where those are too many."""
-            place = words[0].location
-            raise refuse(
-                "more open conditions than can be followed", place, mend="give the command that is run in the end"
-            )
+    pending: list[list[bool]] = [[]]
+    ways: list[Way] = []
+    while pending:
+        if len(ways) >= MAX_WAYS:
+            return []
         decisions = pending.pop()
-        way = Way(words=words, launch=launch, env=dict(env or {}), decisions=decisions)
-        way.run()
-        ways.append((dict(way.open), way.servers))
+        way = walked(decisions)
+        ways.append(way)
         for index in range(len(decisions), len(way.open)):
             pending.append([*list(way.open.values())[:index], False])
-    return _joined(ways)
+    return ways
 
 
 def _one_by_one(walked: Callable[[Sequence[bool]], Way]) -> list[Way]:
@@ -96,7 +96,8 @@ def _joined(ways: Sequence[tuple[dict[str, bool], list[Server]]], said: Mapping[
         for server in servers:
             mine.setdefault(_identity(server), server)
         for key, server in mine.items():
-            kinds.setdefault(key, (server, []))[1].append(conditions)
+            known, where = kinds.get(key, (server, []))
+            kinds[key] = (max(known, server, key=_flags), [*where, conditions])
     at: dict[object, int] = {}
     for server, _ in kinds.values():
         at[server.location] = at.get(server.location, 0) + 1
@@ -122,12 +123,23 @@ def _common(where: Sequence[dict[str, bool]], said: Mapping[str, str]) -> str:
 
 
 def _identity(server: Server) -> tuple[object, ...]:
-    if isinstance(server, ServeCommand):
     """What two commands share that differ in nothing that is said of them: copies, each on its own port."""
-        flags = tuple((flag.name, flag.value) for flag in server.flags.values() if flag.name not in _WHERE)
+    if isinstance(server, ServeCommand):
+        flags = frozenset((flag.name, flag.value) for flag in server.flags.values() if _matters(flag))
         env = tuple(sorted((name, value) for name, value in server.env.items() if name.startswith("VLLM_")))
         return server.location, server.model, flags, env, server.image
     return server.location, server.engine
+
+
+def _matters(flag: Flag) -> bool:
+    """A flag that is judged, that no release of today knows, or that has a value where none is taken."""
+    name = flag.name.partition(".")[0]
+    known = name in _OPTIONS and name.removeprefix("no-") not in JUDGED
+    return not known or (flag.value is not None and takes_no_value(name))
+
+
+def _flags(server: Server) -> int:
+    return len(server.flags) if isinstance(server, ServeCommand) else 0
 
 
 def _without_heredocs(text: str) -> tuple[str, list[tuple[int, str]]]:
