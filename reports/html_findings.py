@@ -13,9 +13,9 @@ from .evidence import cell_name, is_split, telling
 from .markup import Child, Html, el, exact, fields, join, table
 from .wording import SEVERITY_WORD, about, compact, counted, place, variant_name
 
-_MOST = 50
+_MOST = 20
 """Findings of one rule that are shown."""
-_LONG = 600
+_LONG = 400
 """Characters of one quoted text."""
 
 

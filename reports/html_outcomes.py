@@ -10,7 +10,7 @@ from .markup import Child, Html, el, exact, join, table
 from .terms import FAILED, mode_name
 from .wording import counted, shortened
 
-_PLAIN = 400
+_PLAIN = 240
 """Characters of each field in the splits that stand in place of the drawing until it is opened."""
 _PARTS = 200
 """Parts of a bar."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate, groupby, pairwise
+from operator import not_
 from typing import Literal, NamedTuple
 
 from ..parsers.markers import any_of
@@ -107,28 +109,28 @@ def by_token(
         Spans whose lengths are tokens, every token in one of them; and, by their places, the spans of characters of
         those tokens that have a part in more than one: such a token counts where most of it went.
     """
-    kinds: list[Kind | None] = []
-    mixed: dict[int, list[Span]] = {}
-    waiting = list(spans)[::-1]
-    for place, text in enumerate(texts):
-        parts: list[Span] = []
-        wanted = len(text)
-        while wanted:
-            kind, length = waiting.pop()
-            taken = min(wanted, length)
-            parts.append(Span(kind, taken))
-            wanted -= taken
-            if taken < length:
-                waiting.append(Span(kind, length - taken))
-        if len(parts) > 1:
-            mixed[place] = parts
-        most = max(parts, key=lambda part: part.length, default=None)
-        kinds.append(most.kind if most is not None else "marker" if place in silent else None)
-    following: Kind = "lost"
-    for place in range(len(kinds) - 1, -1, -1):
-        if place not in silent or kinds[place] != "marker":
-            following = kinds[place] = kinds[place] or following
-    return [Span(kind, len(list(run))) for kind, run in groupby(kinds) if kind is not None], mixed
+    ends = list(accumulate(map(len, texts)))
+    kinds: list[Kind | None] = [None] * len(texts)
+    parts: dict[int, list[Span]] = {}
+    at = 0
+    for kind, length in spans:
+        first, last = bisect_right(ends, at), bisect_left(ends, at + length)
+        kinds[first : last + 1] = [kind] * (last + 1 - first)
+        for place in {first, last}:
+            begin, end = ends[place] - len(texts[place]), ends[place]
+            if begin < at or end > at + length:
+                parts.setdefault(place, []).append(Span(kind, min(end, at + length) - max(begin, at)))
+        at += length
+    for place, found in parts.items():
+        kinds[place] = max(found, key=lambda part: part.length).kind
+    for place in reversed([place for place, text in enumerate(texts) if not text]):
+        if place in silent:
+            kinds[place] = "marker"
+            continue
+        after = next((one for one in range(place + 1, len(texts)) if one not in silent or texts[one]), None)
+        kinds[place] = kinds[after] if after is not None else "lost"
+    runs = [Span(kind, len(list(run))) for kind, run in groupby(kinds) if kind is not None]
+    return runs, dict(sorted(parts.items()))
 
 
 class _Alignment:
@@ -283,11 +285,11 @@ class _Alignment:
 
     def _needs_a_field(self) -> list[int]:
         """Up to each place of the text, characters that are lost where no field holds them."""
-        free = bytearray(len(self._text))
+        flags = bytearray(_solid(self._text))
         for begin, end in self._known.items():
-            free[begin:end] = b"\1" * (end - begin)
-        counts = (place < self._call and not free[place] and not one.isspace() for place, one in enumerate(self._text))
-        return list(accumulate(counts, initial=0))
+            flags[begin:end] = bytes(end - begin)
+        flags[self._call :] = bytes(len(flags) - self._call)
+        return list(accumulate(flags, initial=0))
 
     def _weigh(self, which: int, begin: int, end: int = -1) -> int:
         """Characters but for white space: 0 of the reasoning, 1 of the content, 2 of the text."""
@@ -298,8 +300,15 @@ class _Alignment:
         return way.content if number else way.reasoning
 
 
+@lru_cache(maxsize=32)
 def _weights(text: str) -> list[int]:
-    return list(accumulate((not one.isspace() for one in text), initial=0))
+    """Up to each place, the characters that are no white space. Parsers of one output return few different texts."""
+    return list(accumulate(_solid(text), initial=0))
+
+
+def _solid(text: str) -> bytes:
+    """For each character 1, 0 for white space."""
+    return bytes(map(not_, map(str.isspace, text)))
 
 
 def _found(text: str, wanted: Iterable[str]) -> Iterator[tuple[int, int]]:
