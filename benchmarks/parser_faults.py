@@ -18,6 +18,7 @@ from reasonctl.checks.plg_run import failing, wrong
 from reasonctl.kit.battery import Battery, run_battery
 from reasonctl.kit.bench import BridgeBench
 from reasonctl.kit.cases import Aspect, Outcome
+from reasonctl.kit.generated import Smallest
 from reasonctl.kit.setting import from_table
 from reasonctl.parsers import ROWS
 from reasonctl.parsers.bridge.bridge import Bridge
@@ -92,11 +93,11 @@ def _words(cases: Sequence[tuple[object, str]]) -> Iterator[str]:
         modes.setdefault(tuple(sorted(symptoms)), []).append(mode)
     for words, where in modes.items():
         text = ", ".join(words)
-        yield f"{' and '.join(where)}: {text}" if any(where) else text
+        named_modes = " and ".join(filter(None, where))
+        yield f"{named_modes}: {text}" if named_modes else text
     if not named:
-        for smallest, name in cases:
-            example = smallest.example.probe.text  # type: ignore[attr-defined]
-            yield f"{name.replace('-', ' ')}: no, smallest `{_plain(example)}`"
+        for smallest in (one for one, _ in cases if isinstance(one, Smallest)):
+            yield f"{_plain(smallest.found.wrong)}, smallest `{_plain(smallest.example.probe.text)}`"
 
 
 def _plain(text: str) -> str:

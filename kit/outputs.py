@@ -65,6 +65,8 @@ class Drafts:
         marks = [text.strip() for text in (setting.row.start[0] if setting.row.start else start, setting.end_marker)]
         pieces = [text[:at] for text in marks for at in (len(text) // 2, len(text) - 1) if text]
         pieces += [text[len(text) // 2 :] for text in marks if text]
+        if setting.thinking.harmony:  # its markers are made of tokens that mean something each
+            pieces = []
         self._markers = tuple(text for text in (*setting.markers, start, end, setting.end_marker) if text.strip())
         # A whole token of the tokenizer's own means something else to it than its text does.
         own = (*self._markers, *getattr(setting.vocabulary, "markers", ()), *setting.vocabulary.special_tokens)

@@ -143,6 +143,8 @@ def from_table(row: ParserRow) -> Setting:
         cells.insert(0, made("open", asked))
     if switch is not None and off is not None:
         cells += [made("closed", {switch.name: off}), made("none", {switch.name: off}, off=True)]
+        # A template may close the block unasked. Few parsers can tell in full mode, so it is looked at and not judged.
+        cells.append(made("closed", asked, weight="unread"))
     elif row.needs_start_in_output and row.name not in _ALWAYS_HEADED:
         cells.append(made("none", {}, off=True, unclear=True))
     elif row.name not in _ALWAYS_HEADED and row.family != "harmony":
@@ -240,9 +242,16 @@ def _made(head: str, thinking: Thinking, vocabulary: Vocabulary) -> Callable[...
     start, end = thinking.start or "", thinking.end or ""
     tails = {"open": start, "closed": f"{start}\n\n{end}{thinking.after_end}", "none": ""}
 
-    def made(state: str, kwargs: Mapping[str, Any], *, off: bool = False, unclear: bool = False) -> Cell:
+    def made(
+        state: str,
+        kwargs: Mapping[str, Any],
+        *,
+        off: bool = False,
+        unclear: bool = False,
+        weight: Weight = "asked",
+    ) -> Cell:
         ids = tuple(vocabulary.encode(head + tails[state]))
-        return Cell("single_turn", kwargs, kwargs, kwargs, state, tails[state], ids, "asked", off, unclear)
+        return Cell("single_turn", kwargs, kwargs, kwargs, state, tails[state], ids, weight, off, unclear)
 
     return made
 

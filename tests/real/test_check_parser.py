@@ -14,6 +14,7 @@ import pytest
 from reasonctl.checks.plg_run import run_findings
 from reasonctl.kit.battery import Battery, run_battery
 from reasonctl.kit.bench import BridgeBench
+from reasonctl.kit.compare import compare
 from reasonctl.kit.pytest_file import file_name, snippet, test_file
 from reasonctl.kit.setting import from_table
 from reasonctl.kit.source import read_plugin_source
@@ -105,6 +106,21 @@ def run_pytest(folder: Path, name: str) -> set[str]:
     )
     assert " passed" in done.stdout, done.stdout + done.stderr
     return set(re.findall(r"^FAILED \S+::test_(\w+)", done.stdout, re.MULTILINE))
+
+
+def test_what_an_upgrade_fixed_is_told() -> None:
+    """Since 0.33.0 engine parsers read the prompt in full mode too."""
+    found = []
+    for version in ("0.32.0", "0.33.0"):
+        setting = from_table(ROWS["qwen3"])
+        with Bridge(parse_engine(ENGINES[version])) as opened:
+            bench = BridgeBench(opened, "qwen3", setting.vocabulary)
+            found.append(run_battery(bench, setting, opened.described, examples=40))
+    told = compare(found[0], found[1], ("old", "new"))
+    assert [one.partition(" (")[0] for one in told.fixed] == ["answer-behind-a-closed-block"]
+    assert (told.broke, told.left) == ((), ())
+    back = compare(found[1], found[0], ("new", "old"))
+    assert (back.broke, back.fixed) == (told.fixed, ())
 
 
 def faults() -> object:
