@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ..checks.probes import Cell, at_odds, cells_of
+from ..checks.probes import Cell, Weight, at_odds, cells_of
 from ..checks.thinking import Thinking, read_thinking
 from ..parsers import ROWS, ParserRow, Vocabulary
 from ..parsers.differential.cases import specs
