@@ -8,6 +8,7 @@ from typing import Any
 
 from ..parsers import ROWS, ParserRow, paired
 from ..parsers.markers import holds_marker
+from ..prompts.state import StateName
 from .splits import HARMONY, NO_PARSER, foreign_markers, sound
 from .trace import Trace
 from .work import Result
@@ -41,7 +42,7 @@ def explain(
     trace: Trace,
     prompt: str | None = None,
     *,
-    opened: bool = False,
+    state: StateName | None = None,
     kwargs: Mapping[str, Any] | None = None,
 ) -> Explained:
     """Every check passes, no family's marker is left, the trace shows the parser's own marks, and then whatever sets
@@ -51,7 +52,7 @@ def explain(
         results: what parsers made of the trace.
         trace: what was recorded.
         prompt: the prompt's text, where the trace itself does not hold it.
-        opened: the prompt leaves thinking open.
+        state: what the prompt leaves the model in, where it is known.
         kwargs: the effective chat-template kwargs.
     """
     parsers = [one for one in results if not one.call_swallowed and one.parser != NO_PARSER]
@@ -60,7 +61,7 @@ def explain(
     fragile = [one for one in parsers if one.status == "suspect" and _sound(one, trace)]
     raw = next((one.raw for one in parsers if one.raw), "")
     before = trace.prompt_text or prompt or ""
-    thinks = opened or _thinks(trace, raw)
+    thinks = state == "open" or _thinks(trace, raw, closed=state in ("closed", "closed-bare"))
     awake = [one for one in clean if one.served or not _asleep(one, kwargs or {})]
     speaking = _speaking(awake, trace, before, thinks=thinks)
     if speaking:
@@ -86,7 +87,7 @@ def _speaking(found: Sequence[Result], trace: Trace, before: str, *, thinks: boo
         one
         for one in found
         if not (thinks and _passes_through(one))
-        and (_as_recorded(one, trace) or one.parser in named or _speaks(one, f"{before}{one.raw}"))
+        and (_as_recorded(one, trace, thinks=thinks) or one.parser in named or _speaks(one, f"{before}{one.raw}"))
     ]
 
 
@@ -122,9 +123,11 @@ def _sound(result: Result, trace: Trace) -> bool:
     return sound(result.real_modes, result.raw, ROWS.get(result.parser), trace.finish_reason)
 
 
-def _thinks(trace: Trace, raw: str) -> bool:
-    """Output or recording show a thought."""
-    recorded = trace.recorded is not None and bool((trace.recorded.reasoning or "").strip())
+def _thinks(trace: Trace, raw: str, *, closed: bool) -> bool:
+    """Output or recording show a thought. Behind a prompt that closed thinking, what was recorded as one may be the
+    answer that a parser misfiled.
+    """
+    recorded = not closed and trace.recorded is not None and bool((trace.recorded.reasoning or "").strip())
     return recorded or holds_marker(raw) or all(part in raw for part in HARMONY) or _phrased(raw)
 
 
@@ -138,10 +141,12 @@ def _passes_through(result: Result) -> bool:
     return not (result.full.reasoning or "").strip() and (result.full.content or "").strip() == result.raw.strip()
 
 
-def _as_recorded(result: Result, trace: Trace) -> bool:
+def _as_recorded(result: Result, trace: Trace, *, thinks: bool) -> bool:
     """It gives the thought that the server returned."""
     recorded = trace.recorded
-    return result.matches_recorded is True and recorded is not None and bool((recorded.reasoning or "").strip())
+    return (
+        thinks and result.matches_recorded is True and recorded is not None and bool((recorded.reasoning or "").strip())
+    )
 
 
 def _speaks(result: Result, spoken: str) -> bool:

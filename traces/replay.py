@@ -125,8 +125,8 @@ def replay_trace(trace: Trace, context: Context, plan: Plan, engines: Engines | 
     everything = (*results, *compared)
     last = last_text(prepared.trace.request)
     state = state_of(prepared.prompt, last)
-    opened = state is not None and state[0].state == "open"
-    explained = explain(everything, prepared.trace, prepared.prompt, opened=opened, kwargs=prepared.kwargs)
+    left_in = state[0].state if state is not None else None
+    explained = explain(everything, prepared.trace, prepared.prompt, state=left_in, kwargs=prepared.kwargs)
     accused = [result for result in results if result.subject and result.status != "unsupported"]
     tried = {result.parser: what_ifs(work, context, result) for result in accused} if plan.explain else {}
     failing = next((result for result in (*judged, *accused) if result.failing), None)

@@ -98,6 +98,18 @@ def test_a_closed_prompt_shows_whose_markers_count() -> None:
     assert set(facts.best) <= holding("think")
 
 
+@pytest.mark.parametrize("parser", ["deepseek_r1", "step3"])
+def test_an_answer_that_was_filed_as_reasoning_is_no_thought(parser: str) -> None:
+    """vLLM issue 17349, as `record` keeps it: the prompt closed thinking, and the answer came as reasoning."""
+    recorded = {"parser": parser, "reasoning": "It is 4.", "content": None}
+    facts = run(make("It is 4.", CLOSED, recorded=recorded))
+    assert facts.best[0] == "qwen3"
+    assert facts.shown
+    assert parser not in facts.best
+    opened = run(make("It is 4.", OPEN, recorded=recorded, finish="length"))
+    assert not {"deepseek_v3", "cohere_command3"} & set(opened.best)
+
+
 def test_a_parser_that_is_off_is_not_recommended_for_leaving_an_answer_alone() -> None:
     """deepseek_v3 and its like pass everything on until they are asked to think."""
     off = run(make("It is 4.", CLOSED), *ROWS)
