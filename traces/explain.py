@@ -61,7 +61,9 @@ def explain(
     fragile = [one for one in parsers if one.status == "suspect" and _sound(one, trace)]
     raw = next((one.raw for one in parsers if one.raw), "")
     before = trace.prompt_text or prompt or ""
-    thinks = state == "open" or _thinks(trace, raw, closed=state in ("closed", "closed-bare"))
+    thinks = state == "open" or _thinks(
+        trace, raw, closed=state in ("closed", "closed-bare") or _switched_off(kwargs or {})
+    )
     awake = [one for one in clean if one.served or not _asleep(one, kwargs or {})]
     speaking = _speaking(awake, trace, before, thinks=thinks)
     if speaking:
@@ -131,6 +133,10 @@ def _thinks(trace: Trace, raw: str, *, closed: bool) -> bool:
     return recorded or holds_marker(raw) or all(part in raw for part in HARMONY) or _phrased(raw)
 
 
+def _switched_off(kwargs: Mapping[str, Any]) -> bool:
+    return any(kwargs.get(name) is False for name in ("enable_thinking", "thinking"))
+
+
 def _phrased(raw: str) -> bool:
     """Granite's markers are phrases, which count where they open the output."""
     return raw.lstrip().startswith(ROWS["granite"].start)
@@ -143,10 +149,8 @@ def _passes_through(result: Result) -> bool:
 
 def _as_recorded(result: Result, trace: Trace, *, thinks: bool) -> bool:
     """It gives the thought that the server returned."""
-    recorded = trace.recorded
-    return (
-        thinks and result.matches_recorded is True and recorded is not None and bool((recorded.reasoning or "").strip())
-    )
+    said = trace.recorded.reasoning if trace.recorded is not None else None
+    return thinks and result.matches_recorded is True and bool((said or "").strip())
 
 
 def _speaks(result: Result, spoken: str) -> bool:

@@ -106,6 +106,8 @@ def test_an_answer_that_was_filed_as_reasoning_is_no_thought(parser: str) -> Non
     assert facts.best[0] == "qwen3"
     assert facts.shown
     assert parser not in facts.best
+    off = run(make("It is 4.", recorded=recorded, request={"chat_template_kwargs": {"enable_thinking": False}}))
+    assert (off.shown, off.why.endswith("nothing in the trace shows thinking")) == (False, True)
     opened = run(make("It is 4.", OPEN, recorded=recorded, finish="length"))
     assert not {"deepseek_v3", "cohere_command3"} & set(opened.best)
 
