@@ -47,6 +47,17 @@
     return count;
   }
 
+  /** `1–3,5` */
+  function ranges(found) {
+    const parts = [];
+    for (const number of found) {
+      const last = parts.at(-1);
+      if (last && last[1] === number - 1) last[1] = number;
+      else parts.push([number, number]);
+    }
+    return parts.map(([first, last]) => (first === last ? `${first}` : `${first}–${last}`)).join(",");
+  }
+
   class Strip {
     constructor(box) {
       const { tokens, strips } = data();
@@ -149,7 +160,7 @@
       this.bed.append(probe);
       const width = probe.getBoundingClientRect().width / 40 || 8;
       probe.remove();
-      const room = paper || Math.max(16, Math.floor((this.bed.clientWidth - 20) / width) - 5);
+      const room = paper || Math.max(16, Math.floor((this.bed.clientWidth - 20) / width) - 7);
       if (!force && room === this.columns) return;
       const held = document.activeElement?.closest?.(".bed") === this.bed;
       this.columns = room;
@@ -177,11 +188,24 @@
     line(indexes) {
       const gutter = make("div", "gutter", make("b", "", String(indexes[0] + 1)));
       gutter.setAttribute("aria-hidden", "true");
-      const shown = this.rows.length > 1 ? this.rows.slice(0, this.drawn) : [];
-      shown.forEach((_, number) => gutter.append(make("i", "", String(number + 1))));
+      const shown = this.alike(indexes);
+      for (const { numbers: those } of shown) gutter.append(make("i", "", ranges(those)));
       const row = make("div", "row", gutter);
       indexes.forEach((index, place) => row.append(this.token(index, place, indexes[place - 1], shown)));
       return row;
+    }
+
+    /** The outcomes that are drawn, those that fare alike on this line together. */
+    alike(indexes) {
+      const found = new Map();
+      if (this.rows.length > 1) {
+        this.rows.slice(0, this.drawn).forEach((row, number) => {
+          const key = indexes.map((index) => row.kinds[index] + (row.leaked.has(index) ? "!" : "")).join("");
+          if (found.has(key)) found.get(key).numbers.push(number + 1);
+          else found.set(key, { row, numbers: [number + 1] });
+        });
+      }
+      return [...found.values()];
     }
 
     token(index, place, before, shown) {
@@ -190,7 +214,7 @@
       node.dataset.at = index;
       node.tabIndex = -1;
       node.setAttribute("role", "img");
-      for (const row of shown) {
+      for (const { row } of shown) {
         const kind = row.kinds[index];
         const first = place === 0 || row.kinds[before] !== kind;
         const cell = make("i", kind + (row.leaked.has(index) ? " leak" : ""), first ? kind : "");

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,6 +57,7 @@ class Visit:
 
 
 Look = Callable[..., Page]
+EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
 
 @pytest.fixture
@@ -62,9 +65,12 @@ def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
     """Opens a report; at the end there must have been no error, no message, no dialog and no request."""
     visits: list[Visit] = []
 
-    def opened(report: Report, **context: Any) -> Page:
+    def opened(report: Report | Path, **context: Any) -> Page:
         file = tmp_path / f"{len(visits)}.html"
-        file.write_text(html.render(report), encoding="utf-8")
+        if isinstance(report, Path):
+            file = report
+        else:
+            file.write_text(html.render(report), encoding="utf-8")
         page = browser.new_context(viewport={"width": 1100, "height": 800}, **context).new_page()
         visits.append(Visit(page, file.as_uri()))
         return visits[-1].page
@@ -123,8 +129,9 @@ def test_another_outcome_colours_the_text(look: Look) -> None:
     assert card.locator(".tok.leak").count() == 0
     assert card.locator(".tok").nth(4).locator("> i").all_inner_texts() == ["", "m", "m"]
     assert card.locator(".tok").nth(6).locator("> i").evaluate_all("all => all.map((one) => one.className)") == [
-        "c", "c", "x",
+        "c", "x",
     ]  # fmt: skip
+    assert card.locator(".gutter i").all_inner_texts() == ["1", "2", "3", "1–2", "3"]
 
 
 def test_everything_is_reached_by_keys_alone(look: Look) -> None:
@@ -296,3 +303,39 @@ def test_fifty_long_traces_open_one_by_one(look: Look) -> None:
     assert "token 4096 of 4096" in card.locator(".inspector").inner_text()
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.locator(".strip .bed").count() == 5  # 20 000 tokens, as many as are drawn unasked
+
+
+def gate(project: str, file: Path) -> int:
+    """The gate of an example, its report in `file`."""
+    command = [sys.executable, "-m", "reasonctl", "gate", f"--format=html={file}"]
+    return subprocess.run(command, cwd=EXAMPLES / project, capture_output=True, check=False).returncode
+
+
+def test_the_examples_report_shows_its_five_faults(look: Look, tmp_path: Path) -> None:
+    first, again = tmp_path / "first.html", tmp_path / "again.html"
+    assert gate("broken", first) == 1
+    assert gate("broken", again) == 1
+    assert first.read_bytes() == again.read_bytes()
+    page = look(first)
+    assert page.locator("h1 .verdict").inner_text().split()[-1] == "FAIL"
+    errors = page.locator("#findings details.error > summary code").all_inner_texts()
+    assert errors == ["BUD301", "FIT101", "RPL410", "SRV201", "SRV208"]
+    assert [page.locator(f"nav a[href='#run-{number}']").count() for number in range(1, 5)] == [1, 1, 1, 1]
+    assert page.locator(".matrix").count() == 3
+    card = page.locator("details.trace", has_text="capital")
+    page.get_by_role("link", name="trace capital").click()
+    expect(card.locator("> summary")).to_be_focused()
+    tokens = "".join(card.locator(".tok > b").all_text_contents())
+    assert tokens.endswith("</think>\\n\\nLima.")
+    thought = [kind for kind in kinds(card) if kind == "r"]
+    assert len(thought) == 47
+    card.locator(".tok").nth(len(thought)).hover()
+    assert "</think>" in card.locator(".inspector").inner_text()
+    assert "marker" in card.locator(".inspector").inner_text()
+
+
+def test_the_mended_example_passes(look: Look, tmp_path: Path) -> None:
+    assert gate("mended", tmp_path / "mended.html") == 0
+    page = look(tmp_path / "mended.html")
+    assert page.locator("h1 .verdict").inner_text().split()[-1] == "PASS"
+    assert page.locator("#findings details.error").count() == 0
