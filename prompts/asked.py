@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -233,6 +234,8 @@ class VllmPrompts:
         wrong = answer.get("problem")
         if wrong is not None:
             self.problem = f"{self.by} cannot render this model ({wrong['class']}: {wrong['message'][:300]})"
+            lacking = re.search(r"No module named '(\w+)", wrong["message"])
+            self.problem += f"; install {lacking[1]} there" if lacking is not None else ""
         elif "failed" in answer:
             self.problem = f"{self.by} cannot render this model ({answer['failed'][:300]})"
         else:

@@ -326,6 +326,15 @@ def test_a_vllm_that_lacks_a_package_says_which(tmp_path: Path) -> None:
         open_bridge(parse_engine(value))
 
 
+def test_a_package_that_only_the_server_lacks_is_named_too(tmp_path: Path) -> None:
+    """vLLM 0.18 to 0.23 import gguf with the requests of their server, and parsers without it."""
+    value = fake_vllm(tmp_path)
+    protocol = tmp_path / "vllm" / "entrypoints" / "openai" / "chat_completion" / "protocol" / "__init__.py"
+    protocol.write_text(f"import gguf_that_is_not_there\n{protocol.read_text()}", encoding="utf-8")
+    with pytest.raises(BridgeError, match=r"No module named 'gguf_that_is_not_there'.*; install gguf_that_is"):
+        open_bridge(parse_engine(value))
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [

@@ -282,16 +282,23 @@ def test_a_server_that_is_always_lost_is_not_asked_for_ever(error: Exception) ->
     assert len(server.asked) == 1 + 1 + 3  # the model, all at once, then one by one
 
 
-def test_a_server_that_cannot_take_the_model_leaves_it_to_us(same: Make) -> None:
+@pytest.mark.parametrize(
+    ("name", "message", "mend"),
+    [
+        ("OSError", "no tokenizer", ""),
+        ("ModuleNotFoundError", "No module named 'gguf.constants'", "; install gguf there"),
+    ],
+)
+def test_a_server_that_cannot_take_the_model_leaves_it_to_us(same: Make, name: str, message: str, mend: str) -> None:
     model = load_model("fixture:qwen3")
 
     class Unable(Server):
         def ask(self, op: str, *, seconds: float | None = None, **fields: Any) -> dict[str, Any]:
-            return {"problem": {"class": "OSError", "message": "no tokenizer"}}
+            return {"problem": {"class": name, "message": message}}
 
     asked = VllmPrompts(Unable(same), model)
     found = survey(model, vllm=asked)
-    why = "vLLM 0.33.0 cannot render this model (OSError: no tokenizer)"
+    why = f"vLLM 0.33.0 cannot render this model ({name}: {message}){mend}"
     assert (found.made_by, found.not_made) == (None, why)
     assert [state.prompt for state in found.states] == [state.prompt for state in survey(model).states]
     coded = replace(model, code_prompt="vLLM renders it with its own encoder", template=None)

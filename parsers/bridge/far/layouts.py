@@ -67,7 +67,7 @@ class Vllm:
             self.layout = "reasoning"
         else:
             raise TooOldError(f"vLLM {self.version} is too old: 0.12 is the oldest whose parsers can be driven")
-        self._request: Any = next(filter(None, (_attribute(name, "ChatCompletionRequest") for name in REQUESTS)))
+        self._request: Any = first_there([(name, "ChatCompletionRequest") for name in REQUESTS], needed=True)
         self._takes_config = parser is not None and "model_config" in _parameters(parser.__init__)
         self._finished = self.layout != "reasoning" and "finished" in _parameters(parser.parse_delta)
         self._ids = self.layout == "parser" and "model_output_token_ids" in _parameters(parser.parse)
@@ -254,6 +254,29 @@ def _attribute(module: str, name: str) -> Any:
         return getattr(importlib.import_module(module), name, None)
     except ImportError:
         return None
+
+
+def first_there(places: Sequence[tuple[str, str]], *, needed: bool = False) -> Any:
+    """The first of these names, by module, that this vLLM has; None where it has none.
+
+    Args:
+        places: pairs of module and name.
+        needed: where none is found since a package is missing that is not vLLM's own, raise what says which.
+    """
+    lacking: ModuleNotFoundError | None = None
+    for module, name in places:
+        try:
+            found: Any = getattr(importlib.import_module(module), name, None)
+        except ModuleNotFoundError as error:
+            lacking = lacking or (None if str(error.name).partition(".")[0] == "vllm" else error)
+        except ImportError:
+            continue
+        else:
+            if found is not None:
+                return found
+    if needed and lacking is not None:
+        raise lacking
+    return None
 
 
 def _parameters(function: Any) -> Any:

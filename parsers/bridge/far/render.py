@@ -15,11 +15,10 @@ import itertools
 import json
 import os
 import traceback
-from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from .layouts import REQUESTS, SERVERS, _attribute
+from .layouts import REQUESTS, SERVERS, _attribute, first_there
 from .vocabularies import unpacked
 
 if TYPE_CHECKING:
@@ -105,15 +104,15 @@ class Server:
     """
 
     def __init__(self, folder: str, given: dict[str, Any]) -> None:
-        made = _first(_SERVERS)
+        made = first_there(_SERVERS)
         if made is None:
             # 0.18 imports in a circle, which has to be entered where its server does.
-            _first([(name, "OpenAIServingChat") for name in SERVERS])
-            made = _first(_SERVERS)
+            first_there([(name, "OpenAIServingChat") for name in SERVERS])
+            made = first_there(_SERVERS, needed=True)
         if made is None:
             raise TooOldError("this vLLM is too old: 0.18 is the oldest whose prompts can be asked for")
-        self._request: Any = _first([(name, "ChatCompletionRequest") for name in REQUESTS])
-        self._status: Any = _first([(name, "create_error_response") for name in _ERRORS])
+        self._request: Any = first_there([(name, "ChatCompletionRequest") for name in REQUESTS])
+        self._status: Any = first_there([(name, "create_error_response") for name in _ERRORS])
         config = _read(folder, "config.json")
         self.harmony = config.get("model_type") == "gpt_oss"
         self.mode = given.get("tokenizer_mode") or _mode(config)
@@ -142,7 +141,7 @@ class Server:
         os.environ["VLLM_CHAT_TEMPLATE_RENDER_TIMEOUT"] = "0"
         self._loop = asyncio.new_event_loop()
         # A processor's template is read late, and kept by the folder's name: now, while the folder is there.
-        resolve: Any = _first([("vllm.renderers.hf", "resolve_chat_template")])
+        resolve: Any = first_there([("vllm.renderers.hf", "resolve_chat_template")])
         with contextlib.suppress(Exception):
             resolve(self._renderer.tokenizer, None, None, model_config=model)
 
@@ -174,11 +173,6 @@ class Server:
             return int(getattr(answer, "error", answer).code)
         except Exception:
             return 500
-
-
-def _first(places: Sequence[tuple[str, str]]) -> Any:
-    """The first of these names, by module, that this vLLM has; None where it has none."""
-    return next(filter(None, (_attribute(*place) for place in places)), None)
 
 
 class _AnyTools:
