@@ -39,7 +39,9 @@ def expected() -> set[str]:
     tracked = run("git", "-C", str(ROOT), "ls-files").splitlines()
     wanted = {name for name in tracked if "/" not in name and name.endswith((".py", "py.typed", ".tsv"))}
     rooms = {name.split("/")[0] for name in tracked if name.endswith("/__init__.py")} - OTHERS
-    wanted |= {name for name in tracked if name.split("/")[0] in rooms and name.endswith((".py", ".json", ".css", ".js"))}
+    wanted |= {
+        name for name in tracked if name.split("/")[0] in rooms and name.endswith((".py", ".json", ".css", ".js"))
+    }
     wanted |= {name for name in tracked if name.startswith("fixtures/")}
     return {f"reasonctl/{name}" for name in wanted}
 
