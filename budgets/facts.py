@@ -12,7 +12,7 @@ from ..serve.command import ServeCommand
 from .config import Config
 from .dialects import FALLBACK, LEVELS, RULES, Dialect, Form
 from .document import Duplicate, Node, duplicates, refuse, strict
-from .request import BUDGET_KEY, FIELD, Broken, Endpoint, Request, pydantic_int
+from .request import BUDGET_KEY, FIELD, MESSAGES_LEAST, Broken, Endpoint, Request, pydantic_int
 from .resolve import Resolution, ServerBudget, resolve, table
 from .standing import Standing, standing, takes_thinking
 from .strings import Missing, Runner, Strings, counting_rule, runner_of, strings_of
@@ -243,15 +243,31 @@ def gather(
         context=context,
     )
     rows: list[Granted] = []
+    by_source = {f"map[{value.key}]" if value.key is not None else "scalar": value for value in values}
     if starts:
-        by_source = {f"map[{value.key}]" if value.key is not None else "scalar": value for value in values}
         rows = [
             Granted(row, by_source.get(row.source))
             for row in table(dialect, budget, max_tokens=chosen, efforts=efforts)
         ]
-    seen = tuple(_request_facts(request, facts, budget, efforts, starts) for request in (*config.requests, *requests))
+        rows += _number_alone(facts, efforts)
+    seen = tuple(
+        _request_facts(request, facts, budget, efforts, by_source if starts else None)
+        for request in (*config.requests, *requests)
+    )
     asked = tuple(request.value for request in seen if request.value is not None)
     return replace(facts, rows=tuple(rows), requests=seen, values=(*facts.values, *asked))
+
+
+def _number_alone(facts: BudgetFacts, efforts: frozenset[str] | None) -> list[Granted]:
+    """A bare number under /v1/messages' rules: what a request with it gets at each limit that does not refuse it."""
+    if facts.dialect != "anthropic" or facts.form != "scalar" or efforts is not None:
+        return []
+    return [
+        Granted(resolve("anthropic", None, effort=None, request_budget=value.tokens, max_tokens=limit), value)
+        for value in facts.values
+        for limit in facts.limits
+        if value.request is None and value.tokens is not None and MESSAGES_LEAST <= value.tokens < limit
+    ]
 
 
 def _with_inherited(config: Config, inherited: Mapping[str, Any] | None, dialect: Dialect) -> Config:
@@ -362,8 +378,13 @@ def _misplaced_flags(command: ServeCommand | None) -> tuple[tuple[tuple[str, ...
 
 
 def _request_facts(
-    request: Request, facts: BudgetFacts, budget: ServerBudget, efforts: frozenset[str] | None, starts: bool
+    request: Request,
+    facts: BudgetFacts,
+    budget: ServerBudget,
+    efforts: frozenset[str] | None,
+    by_source: Mapping[str, BudgetValue] | None,
 ) -> RequestFacts:
+    """What one request asks for and gets; `by_source` holds the server's own budgets, None where it does not start."""
     entry = request.budget
     value = None
     if entry is not None:
@@ -383,11 +404,11 @@ def _request_facts(
             request, asked.tokens, command=facts.command, target=facts.target, runner=facts.runner
         )
     rows: list[Granted] = []
-    if starts and verdict != "refused" and (efforts is None or request.effort in efforts):
+    if by_source is not None and verdict != "refused" and (efforts is None or request.effort in efforts):
         tokens = asked.tokens if asked is not None and verdict == "granted" else None
         for limit in (request.max_tokens,) if request.max_tokens is not None else facts.limits:
             row = resolve(facts.dialect, budget, effort=request.effort, request_budget=tokens, max_tokens=limit)
-            rows.append(Granted(row, asked if row.source == "request" else None))
+            rows.append(Granted(row, asked if row.source == "request" else by_source.get(row.source)))
     return RequestFacts(
         name=request.name,
         endpoint=request.endpoint,

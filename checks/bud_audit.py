@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 WITH_BUDGET = "with --budget"
 """What to call the request that a number given as `--budget` stands for."""
+_HARMONY = (
+    "no parser names strings for a harmony model: give a start and an end with --reasoning-config, and prove with "
+    "`reasonctl verify` that they hold"
+)
 _OVERRIDE = "override-generation-config"
 
 
@@ -81,6 +85,8 @@ def budget_findings(facts: AuditFacts) -> Iterator[Finding]:
             continue  # SRV206 is the same defect
         # A refusal by a parser that is only recommended here happens to nobody yet.
         softened = replace(found, severity="warning") if refused and recommends else found
+        if refused and facts.thinking.harmony:
+            softened = replace(softened, hint=_HARMONY)
         yield replace(softened, subject={**facts.subject(), **found.subject})
 
 

@@ -24,6 +24,8 @@ class _Ceiling:
     limits: tuple[int, ...]
     assumed: bool
     count: int = 1
+    sent: str | None = None
+    """The first request that gets a server's own budget at these limits."""
 
     @property
     def confidence(self) -> Confidence:
@@ -36,25 +38,44 @@ class _Ceiling:
 
     @property
     def text(self) -> str:
-        if self.value.request is None:
-            return f"{self.value.key}'s {self.tokens}" if self.value.key else f"a budget of {self.tokens}"
         more = f" and {self.count - 1} more" if self.count > 1 else ""
+        if self.value.request is None:
+            own = f"{self.value.key}'s {self.tokens}" if self.value.key else f"a budget of {self.tokens}"
+            return own if self.sent is None else f"request {self.sent}{more}: {own}"
         return f"request {self.value.request}{more}: a budget of {self.tokens}"
 
 
 def _ceilings(facts: BudgetFacts) -> Iterator[_Ceiling]:
-    """Every budget that can be reached, with the limits it is granted at."""
+    """Every budget that can be reached, with its limits: those of the requests that get it, where any do."""
     assumed = facts.limits_from == "default"
     for value in facts.values:
         if value.request is None and value.tokens is not None and facts.dialect != "anthropic":
+            sent = _sent_with(facts, value)
             used = tuple(dict.fromkeys(row.resolution.max_tokens for row in facts.rows if row.value == value))
             limits = facts.limits if facts.dialect == "vllm" else used
-            yield _Ceiling(value, value.tokens, limits, assumed)
+            if sent:
+                yield from (
+                    _Ceiling(value, value.tokens, (limit,), assumed and not said, len(names), names[0])
+                    for (limit, said), names in sent.items()
+                )
+            else:
+                yield _Ceiling(value, value.tokens, limits, assumed)
     for request in facts.requests:
-        limits = tuple(row.resolution.max_tokens for row in request.rows if row.value is not None)
+        limits = tuple(row.resolution.max_tokens for row in request.rows if row.value == request.value)
         if request.value is not None and request.value.tokens is not None and limits:
             unsaid = assumed and request.max_tokens is None
             yield _Ceiling(request.value, request.value.tokens, limits, unsaid)
+
+
+def _sent_with(facts: BudgetFacts, value: BudgetValue) -> dict[tuple[int, bool], list[str]]:
+    """The requests that get a server's own budget, by the limit they get it at and whether they say it."""
+    found: dict[tuple[int, bool], list[str]] = {}
+    for request in facts.requests:
+        for row in request.rows:
+            if row.value == value:
+                key = (row.resolution.max_tokens, request.max_tokens is not None)
+                found.setdefault(key, []).append(request.name)
+    return found
 
 
 def _meeting(facts: BudgetFacts, meets: Callable[[int, int], bool]) -> list[_Ceiling]:
@@ -71,8 +92,17 @@ def _meeting(facts: BudgetFacts, meets: Callable[[int, int], bool]) -> list[_Cei
             value = ceiling.value
             key = (value.key, value.location) if value.request is None else (value.endpoint,)
             old = found.get(key)
-            found[key] = replace(ceiling, limits=limits) if old is None else replace(old, count=old.count + 1)
+            found[key] = replace(ceiling, limits=limits) if old is None else _joined(old, ceiling, limits)
     return list(found.values())
+
+
+def _joined(old: _Ceiling, more: _Ceiling, limits: tuple[int, ...]) -> _Ceiling:
+    """Two that share a fault, as one; of a server's own budget with every limit it is met at."""
+    count = old.count + more.count
+    if old.sent is None:
+        return replace(old, count=count)
+    every = tuple(dict.fromkeys((*old.limits, *limits)))
+    return replace(old, count=count, limits=every, assumed=old.assumed and more.assumed)
 
 
 @register

@@ -47,7 +47,7 @@ class ServerDefaultIgnored(Rule):
     example = "vllm serve m --reasoning-parser qwen3 --override-generation-config '{\"thinking_token_budget\": 1024}'"
     instead = (
         "Send `thinking_token_budget` in every request (`extra_body` in OpenAI's Python client), from a "
-        "gateway if need be. SlimServe reads the server default; for it say `--dialect slimserve`."
+        "gateway if need be. SlimServe reads the server default; for it say `--target slimserve`."
     )
     versions = "every vLLM up to 0.33.0"
     sources = (
@@ -64,7 +64,7 @@ class ServerDefaultIgnored(Rule):
             kind = "map" if facts.map_keys is not None else "number"
             yield cls.finding(
                 f"vLLM drops a server-side {BUDGET_KEY} in silence ({kind}): every request is unlimited",
-                hint=f"send {BUDGET_KEY} in each request; for SlimServe, which reads it, say --dialect slimserve",
+                hint=f"send {BUDGET_KEY} in each request; for SlimServe, which reads it, say --target slimserve",
                 subject={"key": BUDGET_KEY},
                 location=facts.written_by,
                 evidence={"where": facts.where, "value": facts.written},
@@ -181,15 +181,17 @@ class EndpointIgnoresBudget(Rule):
     @classmethod
     def _number_alone(cls, facts: BudgetFacts) -> Iterator[Finding]:
         """A bare number, judged as the `budget_tokens` of a request with the limits that were named."""
-        limits = facts.limits if facts.limits_from != "default" else ()
+        assumed = facts.limits_from == "default"
         for value in facts.values:
             if value.request is None and value.tokens is not None:
-                for limit in (*limits, None):
+                for limit in (None, *facts.limits):
                     problem = _messages_problem(value.tokens, limit)
                     if problem is not None:
                         yield cls.finding(
                             f"{value.tokens}: {problem[0]}",
                             hint=problem[1],
+                            severity="warning" if assumed and limit is not None else None,
+                            confidence="medium" if assumed and limit is not None else "high",
                             subject=value.subject,
                             location=value.location,
                             evidence={"endpoint": "messages", "budget": value.tokens, "max_tokens": limit},

@@ -286,9 +286,12 @@ class DefaultKwargUnread(Rule):
             near = difflib.get_close_matches(key, reads, 1)
             other = switches[0] if switches and "think" in key else near[0] if near else None
             also = f"; {row.name} reads it, so parser and template part" if parser_reads and row is not None else ""
+            beside = other is not None and other in facts.server.default_kwargs
             yield cls.finding(
                 f"the template does not read {key}, which --default-chat-template-kwargs sets{also}",
-                hint=f"write {other}"
+                hint=f"take it away: {other}, which the template reads, stands beside it"
+                if beside
+                else f"write {other}"
                 if other
                 else f"take it away: the template reads {', '.join(sorted(reads)) or 'no kwarg'}",
                 confidence=facts.template_confidence,

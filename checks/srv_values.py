@@ -35,6 +35,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
 _KEYS_SINCE: versions.Version = (0, 32, 0)
 _NO_VALUE_SINCE: versions.Version = (0, 10, 0)
 """Older releases have switches that take `true` and `false`."""
+_JSON_HINT = "write a JSON object in single quotes: '{\"key\": true}'"
 _TRUTHS = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off"})
 
 
@@ -93,7 +94,8 @@ def value_faults(command: ServeCommand, version: versions.Version) -> Iterator[F
     for error in command.broken:
         place = Location(error.source or command.location.path, error.line or 1, error.column or 1)
         text = error.message
-        yield Fault(text.partition(" ")[0].lstrip("-"), text, error.mend or "write the value behind the flag", place)
+        flag = text.lstrip("'\"").partition(" ")[0].lstrip("-").rstrip(":")
+        yield Fault(flag, text, error.mend or "write the value behind the flag", place)
     strict = replace(command, forgiving=False)
     for flag in JSON_OBJECTS:
         if flag in command.flags or any(name.startswith(f"{flag}.") for name in command.flags):
@@ -118,7 +120,10 @@ def _json_faults(command: ServeCommand, flag: str, version: versions.Version) ->
     try:
         node = command.document(flag)
     except InputError as error:
-        yield replace(_as_fault(flag, error, command), hint="write a JSON object in single quotes: '{\"key\": true}'")
+        text = command.flags[flag].value if flag in command.flags else None
+        quoted = (text or "").strip()[:1] in ("'", '"')
+        hint = "take the quotes inside away: there is no shell that would" if quoted else _JSON_HINT
+        yield replace(_as_fault(flag, error, command), hint=hint)
         return
     if node is None:
         return

@@ -119,8 +119,11 @@ class EffortRejected(Rule):
         taken = [level for level in EFFORTS if level not in rejected]
         shown = efforts[rejected[0]]
         with_map = facts.target.product == "vllm" and facts.target.version >= (0, 33, 0)
-        mapped = {level: _nearest(level, taken) for level in rejected if level != "none"} if taken and with_map else {}
-        mend = f"--reasoning-effort-map '{json.dumps(mapped)}', or " if mapped else ""
+        own = dict(facts.server.effort_map) if facts.server is not None else {}
+        written = [level for level in taken if level not in own]  # a mapped one is no name that the template knows
+        moved = [level for level in rejected if level != "none"] if with_map and written else []
+        mapped = {level: _nearest(level, written) for level in moved}
+        mend = f"--reasoning-effort-map '{json.dumps(own | mapped)}', or " if mapped else ""
         maker = _maker(facts)
         sent = sum(request.count for request in facts.requests or () if request.effort in rejected)
         really = f"; {sent} of the given requests send one" if sent else ""

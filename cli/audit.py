@@ -231,9 +231,7 @@ def _all_audited(
     return audited, unread
 
 
-def _audited(
-    job: Job, model: Model | None, given: Given, options: CheckOptions, live: LiveServer | None
-) -> AuditFacts:
+def _audited(job: Job, model: Model | None, given: Given, options: CheckOptions, live: LiveServer | None) -> AuditFacts:
     """One job's facts; `model` is the one that was given for it, None where it is the server's own."""
     from ..checks.audit import audit as gather
     from ..checks.sent import variant_of
@@ -247,6 +245,8 @@ def _audited(
         named, model, problem = live.name, live.model(), live.prompts.problem
     elif model is None:
         model, problem = served_model(named, given.chat_template)
+        if command is not None and command.model_hidden:
+            problem = "the model's name is known to the running shell alone: give --model"
     if command is not None and model is not None and model.kind != "served":
         model, problem = with_served_files(model, command, own_template=given.chat_template is not None)
     sent = tuple(dict(variant) for variant in map(variant_of, given.requests or ()) if variant)

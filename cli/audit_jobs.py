@@ -189,7 +189,9 @@ def model_of(command: ServeCommand) -> str | None:
 def _names(command: ServeCommand) -> tuple[str, ...]:
     """What `--model-map` may call a server's model: as the server does, as it serves it, or the server's own name."""
     served = command.text("served-model-name") if command.known("served-model-name") else None
-    names = (command.model, *(served.split() if served else ()), command.name)
+    written = command.flags.get("model")
+    mounted = written.value if written is not None and not written.dynamic else None
+    names = (command.model, mounted, *(served.split() if served else ()), command.name)
     return tuple(dict.fromkeys(name for name in names if name))
 
 

@@ -70,6 +70,8 @@ class ServeCommand:
     """The words behind the program, as they came."""
     prefill: bool = False
     """It fills caches for other servers, and answers no client itself."""
+    model_hidden: bool = False
+    """It names a model that only the running shell knows."""
     open_words: tuple[str, ...] = field(default=(), repr=False, compare=False)
     """Words that may hold any flags, and that only the running shell knows: `$EXTRA_ARGS`, `"$@"`."""
     broken: tuple[InputError, ...] = field(default=(), repr=False, compare=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from ..budgets.document import locator, named, refuse
@@ -14,9 +15,10 @@ from .command import Flag, OtherServer, Product, ServeCommand, Server
 from .docker import container_run, is_container_run
 from .engines import engine_of
 from .flags import LONG, SEVERAL, stands_alone
+from .images import image_facts, pinned
 from .options import ONE_VALUE, READ, meant_by
 from .shell import script_servers, words_servers
-from .words import Word
+from .words import Word, word_at
 
 FORMS = "a `vllm serve`, `slimserve` or `python -m vllm.entrypoints.openai.api_server` command line, typed or in a file"
 """A serve command by itself, for messages."""
@@ -63,7 +65,8 @@ def launch(words: Sequence[Word], env: Mapping[str, str]) -> list[Server]:
         product, at, begin = start
         if _HELP.intersection(texts[begin:]):
             return []
-        return [command_of(product, words[at].location, words[begin:], env)]
+        command = command_of(product, words[at].location, words[begin:], env)
+        return [_within(command, words[:at])] if product == "vllm" else [command]
     other = engine_of(texts)
     if other is not None:
         return [OtherServer(other, other, words[0].location)]
@@ -75,6 +78,26 @@ def launch(words: Sequence[Word], env: Mapping[str, str]) -> list[Server]:
     return found
 
 
+def _within(command: ServeCommand, before: Sequence[Word]) -> ServeCommand:
+    """The command with what the words before it tell: the image it is run in (srun, apptainer), a pinned version."""
+    for index, word in enumerate(before):
+        name, equals, value = word.text.partition("=")
+        if name in _IMAGE_OPTIONS:
+            following = before[index + 1] if not equals and index + 1 < len(before) else None
+            reference, at = (value, word) if equals else (following.text, following) if following else ("", word)
+        elif word.text.startswith(("docker://", "oras://")):
+            reference, at = word.text, word
+        else:
+            continue
+        if reference and not at.dynamic:
+            facts = image_facts(reference)
+            return replace(command, image=reference, image_at=at.location, target=facts.target, tag_of=facts.tag_of)
+    version = pinned(" ".join(word.text for word in before))
+    return command if version is None else replace(command, target=version)
+
+
+_IMAGE_OPTIONS = ("--container-image", "--image", "--docker-image")
+"""Options of launchers (pyxis' srun, `kubectl run`, ...) that name an image."""
 _HELP = frozenset({"--help", "-h", "--version", "-v"})
 _SHOW = frozenset({"echo", "printf", "logger", "alias", "print", "cat", "grep", "sed", "which", "man"})
 """Programs that show their words and start nothing."""
@@ -148,6 +171,7 @@ def command_of(product: Product, location: Location, words: Sequence[Word], env:
         target=Target("slimserve") if product == "slimserve" else None,
         name=name or product,
         words=tuple(words),
+        model_hidden=named is None and (model.dynamic if model is not None else bool(positional)),
         open_words=tuple(word.text for word in positional[0 if model is not None else 1 :] if word.dynamic),
         broken=tuple(broken),
     )
@@ -157,8 +181,17 @@ def _is_flag(text: str) -> bool:
     return len(text) > 1 and text[0] == "-" and not re.fullmatch(r"-\d+(\.\d+)?", text)
 
 
+_JOINED = re.compile(r"(--[\w.-]+)[ \t]+([^=].*)", re.DOTALL)
+"""A flag and its value in one argument, as a manifest's list shows no difference to the eye."""
+
+
 def _flag(word: Word, rest: list[Word], product: Product, broken: list[InputError]) -> Flag:
     """The flag that `word` begins; words of its value are taken from `rest`, what is refused is added to `broken`."""
+    both = None if word.dynamic else _JOINED.fullmatch(word.text)
+    if both is not None:  # the two are meant, and judged as such
+        what = f"{word.text.strip()!r} is one argument, and vLLM has no flag of that name"
+        broken.append(refuse(what, word.location, mend="write the flag and its value as two arguments"))
+        word = word_at(f"{both[1]}={both[2].strip()}", word.location)
     text, equals, value = word.text.partition("=")
     if text.startswith("--"):
         head, dot, tail = text[2:].partition(".")

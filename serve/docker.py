@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from ..budgets.document import Locate
+from ..checks.finding import Location
 from .command import Server
 from .shell_values import behind
 from .words import Word, split_words
@@ -117,6 +118,17 @@ def is_dockerfile(text: str) -> bool:
     return re.match(r"FROM\s+\S", first, re.IGNORECASE) is not None
 
 
+_ARGUMENT = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))")
+
+
+def _filled(reference: str, arguments: Mapping[str, str]) -> str | None:
+    """An image with the defaults of its build's arguments; None where one of them has none."""
+    known = [arguments.get(m[1] or m[3], m[2]) for m in _ARGUMENT.finditer(reference)]
+    if any(value is None for value in known):
+        return None
+    return _ARGUMENT.sub(lambda m: arguments.get(m[1] or m[3], m[2]) or "", reference)
+
+
 def dockerfile_servers(text: str, place: Locate, name: str) -> list[Server]:
     """The server that an image built from this Dockerfile starts."""
     import json
@@ -127,21 +139,29 @@ def dockerfile_servers(text: str, place: Locate, name: str) -> list[Server]:
     image: str | None = None
     image_at = place(0)
     env: dict[str, Variable] = {}
+    given: dict[str, str] = {}
+    stages: dict[str, tuple[str | None, Location]] = {}
     parts: dict[str, tuple[Word, ...]] = {}
     for match in _INSTRUCTION.finditer(joined):
         word, value, start = match[1].upper(), match[2], match.start(2)
         here = place(start)
         if word == "FROM":
-            image, image_at = value.split()[0], here
+            words_of_from = [part for part in value.split() if not part.startswith("--")]
+            image, image_at = (_filled(words_of_from[0], given) if words_of_from else None), here
+            image, image_at = stages.get((image or "").lower(), (image, image_at))
+            if len(words_of_from) > 2 and words_of_from[1].lower() == "as":
+                stages[words_of_from[2].lower()] = (image, image_at)
             env, parts = {}, {}
         elif word in ("ENV", "ARG"):
             pieces = split_words(value, behind(place, start))
             if word == "ENV" and pieces and "=" not in pieces[0].text and len(pieces) > 1:
                 env[pieces[0].text] = Variable(pieces[1].text, here)
             for piece in pieces:
-                key, given, text_value = piece.text.partition("=")
-                if given:
+                key, assigned, text_value = piece.text.partition("=")
+                if assigned:
                     env[key] = Variable(None if piece.dynamic else text_value, piece.location)
+                    if word == "ARG" and not piece.dynamic:
+                        given[key] = text_value
         elif word in ("ENTRYPOINT", "CMD"):
             try:
                 items = json.loads(value) if value.lstrip().startswith("[") else None

@@ -23,7 +23,11 @@ class ImageFacts:
 
 _OWN_TAG = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:\.?(?:post|rc|dev)\d+)*(?:[-+].*)?$")
 _VLLM = re.compile(r"(?:^|/)vllm/vllm-openai(?:-[a-z0-9-]+)?$")
-_AWS = re.compile(r"\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?/vllm$")
+_AWS = re.compile(
+    r"(?:\.dkr\.ecr\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?|(?:^|/)public\.ecr\.aws/deep-learning-containers)/vllm$"
+)
+_SCHEME = re.compile(r"^[a-z][a-z0-9+-]*://")
+_PINNED = re.compile(r"(?<![\w.-])vllm(?:\[[\w, -]*\])?==v?(\d+\.\d+(?:\.\d+)?)(?![\w])")
 _OTHER_ENGINES = (
     (re.compile(r"sglang"), "SGLang"),
     (re.compile(r"tensorrt|trtllm|trt-llm|tritonserver"), "TensorRT-LLM"),
@@ -52,7 +56,7 @@ def image_facts(reference: str) -> ImageFacts:
     Only `vllm/vllm-openai*` and AWS's own vLLM containers carry vLLM's version in their tag; `latest`, nightlies, model
     tags and digests tell none, and other products' tags are their own versions (see the table in docs).
     """
-    name, tag = _name_and_tag(reference.strip().lower())
+    name, tag = _name_and_tag(_SCHEME.sub("", reference.strip().lower()))
     if _VLLM.search(name) and not any(pattern.search(name) for pattern, _ in _OTHER_PRODUCTS):
         return ImageFacts("vllm", _version(tag))
     if _AWS.search(name):
@@ -66,6 +70,17 @@ def image_facts(reference: str) -> ImageFacts:
     if product is not None or "vllm" in name:
         return ImageFacts("vllm" if "vllm" in name else None, tag_of=product or name.rpartition("/")[2])
     return ImageFacts(None)
+
+
+def pinned(text: str) -> Target | None:
+    """The one version of vLLM that a text names: `uvx --from vllm==0.32.0`."""
+    found = {match[1] for match in _PINNED.finditer(text)}
+    return _version(found.pop()) if len(found) == 1 else None
+
+
+def installed(text: str) -> Target | None:
+    """The one version of vLLM that a file's own lines install."""
+    return pinned("\n".join(line for line in text.splitlines() if "install" in line))
 
 
 def _name_and_tag(reference: str) -> tuple[str, str]:

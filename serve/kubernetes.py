@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..budgets.document import Node
-from .command import Server
+from .command import ServeCommand, Server
 from .container import Container, servers_of
 from .nodes import at_key, environment, items_of, keyed_flags, text_of, word_of, words_of
-from .words import Word, split_words
+from .words import Word, split_words, word_at
 from .wrappers import Variable
 
 
@@ -179,11 +179,29 @@ def _inference_service(manifest: Node, cluster: Cluster) -> list[Server]:
     found: list[Server] = []
     for item in holders:
         below = _container(item, own.name, cluster)
-        joined = replace(
-            below, location=own.location, args=(*below.args, *own.args), env={**below.env, **own.env}, model=uri
-        )
+        args = tuple(_named_after(word, manifest) for word in (*below.args, *own.args))
+        joined = replace(below, location=own.location, args=args, env={**below.env, **own.env}, model=uri)
         found += servers_of(joined)
-    return found
+    stored = text_of(at_key(spec, "storageUri")) or ""
+    return [_stored(server, uri) for server in found] if stored.startswith("hf://") else found
+
+
+MOUNTED = "/mnt/models"
+"""Where KServe puts what `storageUri` names."""
+
+
+def _stored(server: Server, uri: Word | None) -> Server:
+    """The server with the hub's model that lies where KServe puts it."""
+    mounted = isinstance(server, ServeCommand) and server.model == MOUNTED and uri is not None
+    return replace(server, model=uri.text) if mounted and isinstance(server, ServeCommand) and uri else server
+
+
+def _named_after(word: Word, manifest: Node) -> Word:
+    """KServe's own template: `{{.Name}}` is the service's name."""
+    name = name_of(manifest)
+    if name is None or "{{.Name}}" not in word.text:
+        return word
+    return word_at(word.text.replace("{{.Name}}", name), word.location, dynamic=word.dynamic)
 
 
 def _serving_runtime(manifest: Node, cluster: Cluster) -> list[Server]:

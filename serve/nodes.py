@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..budgets.document import Node
-from .words import Word, split_words
+from .words import Word, split_words, word_at
 from .wrappers import Variable
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -45,12 +45,17 @@ def word_of(node: Node) -> Word | None:
     return Word(text, tuple(range(len(text) + 1)), node.at)
 
 
+def _json_word(node: Node) -> Word | None:
+    """A mapping among the words, as the JSON that is meant (a manifest wants it as a text)."""
+    return word_at(json.dumps(node.plain(), ensure_ascii=False), node.location) if node.entries is not None else None
+
+
 def words_of(node: Node | None) -> tuple[Word, ...]:
     """A list of scalars as one word each, a text as the words a shell would cut it into."""
     if node is None:
         return ()
     if node.items is not None:
-        return tuple(word for item in node.items if (word := word_of(item)) is not None)
+        return tuple(word for item in node.items if (word := word_of(item) or _json_word(item)) is not None)
     if isinstance(node.scalar, str):
         return tuple(word for word in split_words(node.scalar, node.at) if not word.operator or word.text != "\n")
     return ()

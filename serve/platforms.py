@@ -175,7 +175,7 @@ def _llama_swap(node: Node) -> list[Server]:
                 entry.key,
                 entry.location,
                 entrypoint=words_of(command),
-                env=environment(at_key(entry.value, "env")),
+                env={**environment(at_key(node, "macros")), **environment(at_key(entry.value, "env"))},
             )
         )
     return found

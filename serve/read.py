@@ -14,6 +14,7 @@ from ..budgets.json_text import read_json, read_json_values
 from ..budgets.yaml_text import read_yaml_documents
 from ..checks.finding import Location
 from ..errors import InputError
+from ..parsers.target import Target
 from .command import ServeCommand, Server
 from .commandline import launch, unbroken
 from .compose import compose_servers, is_compose
@@ -22,9 +23,11 @@ from .dialects import as_shell, is_makefile
 from .docker import dockerfile_servers, is_dockerfile
 from .env_text import env_variables, is_env_text
 from .generic import generic_servers
+from .images import installed
 from .inspected import inspected_servers
 from .kubernetes import Cluster, is_manifest, kind_of, kubernetes_servers, production_stack_servers
 from .nodes import at_key, keyed_flags
+from .options import EVERY
 from .platforms import chart_values, platform_servers
 from .python_file import is_python, python_servers
 from .shell import script_servers
@@ -164,7 +167,17 @@ def servers_in(text: str, *, path: str, beside: str | None = None, forgiving: bo
         InputError: it is of a form that must be rendered first, or is broken.
     """
     folder = Path(path).parent if path != "-" else None
-    return _as_asked([_with_config(server, folder) for server in _found(text, path, folder, beside)], forgiving)
+    version = installed(text)
+    found = [_with_config(server, folder) for server in _found(text, path, folder, beside)]
+    return _as_asked([_installed(server, version) for server in found], forgiving)
+
+
+def _installed(server: Server, version: Target | None) -> Server:
+    """The server as the vLLM that its own file installs, where nothing else tells its version."""
+    plain = isinstance(server, ServeCommand) and server.product == "vllm" and server.tag_of is None
+    if version is None or not plain or not isinstance(server, ServeCommand) or server.target is not None:
+        return server
+    return replace(server, target=version)
 
 
 def _with_config(server: Server, folder: Path | None) -> Server:
@@ -225,7 +238,7 @@ def _in_documents(documents: list[Node], folder: Path | None, beside: str | None
             own = production_stack_servers(document)
         if not own:
             own = platform_servers(document, folder)
-        if not own and is_config(document):
+        if not own and is_config(document, sure=beside is not None):
             own = config_servers(document)
         found += own or generic_servers(document)
     looked_up = ("ConfigMap", "Secret") if beside is not None else ()
@@ -249,6 +262,7 @@ def _manifests_beside(folder: str, own: list[Node]) -> list[Node]:
     return found
 
 
+_OPTIONS = frozenset(EVERY)
 CONFIG_KEYS = frozenset(
     {"model", "reasoning-parser", "reasoning_parser", "served-model-name", "served_model_name", "max-model-len",
      "max_model_len", "tool-call-parser", "tool_call_parser", "chat-template", "chat_template", "tensor-parallel-size",
@@ -259,11 +273,28 @@ CONFIG_KEYS = frozenset(
 """Keys by which a vLLM `--config` file is known."""
 
 
-def is_config(node: Node) -> bool:
-    """A vLLM `--config` file: a flat mapping of flags, at least one of them known and none of another world."""
+_FOREIGN = frozenset(
+    {"kind", "services", "apiVersion", "spec", "architectures", "model_type", "chat_template_jinja",
+     "messages", "prompt", "input", "tasks", "model_args", "datasets", "dataset", "trainer"}
+)  # fmt: skip
+"""Keys of other files that name a model: manifests, models, requests, evaluations, trainings."""
+_ANYBODYS = frozenset({"model", "dtype", "seed", "max-model-len", "revision", "tokenizer", "quantization", "model-tag"})
+"""Flags that training and evaluation write under the same names."""
+
+
+def is_config(node: Node, *, sure: bool = False) -> bool:
+    """A vLLM `--config` file: a flat mapping of flags, some of them known and none of another world.
+
+    Args:
+        node: the document.
+        sure: nobody said that it is one: then most of its keys are flags, and one of them is of a server alone.
+    """
     keys = {entry.key for entry in node.entries or ()}
-    foreign = {"kind", "services", "apiVersion", "spec", "architectures", "model_type", "chat_template_jinja"}
-    return bool(keys & CONFIG_KEYS) and not keys & foreign
+    if not keys & CONFIG_KEYS or keys & _FOREIGN:
+        return False
+    names = {key.replace("_", "-").partition(".")[0].lstrip("-") for key in keys}
+    known = {name for name in names if name in _OPTIONS}
+    return not sure or (len(known) * 2 > len(names) and bool(known - _ANYBODYS))
 
 
 def config_servers(node: Node) -> list[Server]:

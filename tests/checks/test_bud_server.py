@@ -39,7 +39,7 @@ def found(rule: str, config: Any, *, dialect: str = "vllm", target: str | None =
 def test_server_default_ignored(config: Any) -> None:
     (finding,) = found("BUD310", config)
     assert finding.severity == "error"
-    assert "dialect slimserve" in finding.hint
+    assert "--target slimserve" in finding.hint
     assert found("BUD310", config, dialect="slimserve") == []
     assert len(found("BUD310", config, dialect="slimserve", target="vllm==0.33.0")) == 1
 

@@ -9,7 +9,7 @@ import pytest
 from reasonctl.checks.facts import AuditFacts
 from reasonctl.checks.finding import Finding
 from reasonctl.checks.fit_setup import ParserMissing, ParserUnknown
-from reasonctl.checks.srv_flags import PluginNotLoaded
+from reasonctl.checks.srv_flags import DefaultKwargUnread, PluginNotLoaded
 from reasonctl.checks.srv_values import ToolParserUnknown, ValueRefused
 from reasonctl.serve.plugin import PluginFile
 
@@ -131,3 +131,9 @@ def test_fit101_where_a_parser_is_not_in_force_and_where_nobody_is_answered() ->
     assert plain.confidence == "medium"
     (unknown,) = missing('vllm serve m "$@"')
     assert (unknown.confidence, "unless $@ names one" in unknown.message) == ("low", True)
+
+
+def test_srv207_does_not_advise_a_key_that_stands_there() -> None:
+    text = 'vllm serve m --default-chat-template-kwargs \'{"enable_thinking": false, "thinking": false}\''
+    (finding,) = DefaultKwargUnread.check(facts(text))
+    assert finding.hint == "take it away: enable_thinking, which the template reads, stands beside it"

@@ -501,3 +501,28 @@ def test_several_files_are_one_report(tmp_path: Path) -> None:
 def test_standard_input_is_read_once() -> None:
     with pytest.raises(InputError, match="CONFIG: standard input can be read once"):
         run("-", "-")
+
+
+def test_a_number_under_anthropics_rules_is_held_against_every_limit(tmp_path: Path) -> None:
+    number = write(tmp_path, "n.json", 4096)
+    code, report = run(number, "--dialect", "anthropic")
+    (found,) = report["findings"]
+    assert (code, found["rule"], found["severity"], found["evidence"]["max_tokens"]) == (0, "BUD319", "warning", 4096)
+    rows = [found for found in report["facts"]["resolutions"] if found["request_budget"] == 4096]
+    assert [(row["max_tokens"], row["answer_capacity"]) for row in rows] == [(16384, 12287), (32768, 28671)]
+    assert run(number, "--dialect", "anthropic", "--max-tokens", "4096")[0] == 1
+    assert rules(run(number, "--dialect", "anthropic", "--max-tokens", "8192")[1]) == []
+
+
+def test_a_server_budget_is_held_against_what_requests_really_send(tmp_path: Path) -> None:
+    bodies = [("xhigh", 8192), ("xhigh", 8000), ("low", 12000), (None, 12000)]
+    lines = [
+        json.dumps({"max_tokens": limit, "messages": [], **({"reasoning_effort": effort} if effort else {})})
+        for effort, limit in bodies
+    ]
+    budget, requests = write(tmp_path, "m.json", QWEN38), write(tmp_path, "r.jsonl", "\n".join(lines) + "\n")
+    _, report = run(budget, "--requests", requests)
+    (found,) = [f for f in report["findings"] if f["rule"] == "BUD306"]
+    assert (found["subject"]["key"], found["confidence"]) == ("xhigh", "high")
+    assert found["evidence"]["max_tokens"] == [8192, 8000]
+    assert found["message"].startswith("request #1 and 1 more: xhigh's 8192")

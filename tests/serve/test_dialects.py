@@ -109,8 +109,22 @@ def test_a_sourced_file_beside_the_script_is_run(tmp_path: Path) -> None:
 def test_copies_that_differ_in_their_port_are_one_server_and_a_branch_is_named_once() -> None:
     loop = "for i in 0 1; do CUDA_VISIBLE_DEVICES=$i vllm serve m --port 800$i & done\n"
     assert [server.name for server in servers(loop, "x.sh")] == ["m"]
-    branch = 'c=(vllm serve m)\n[[ -n "$D" ]] && c+=(--enforce-eager)\nprintf "%q " "${c[@]}"\nexec "${c[@]}"\n'
+    branch = 'c=(vllm serve m)\n[[ -n "$D" ]] && c+=(--chat-template t)\nprintf "%q " "${c[@]}"\nexec "${c[@]}"\n'
     assert [s.name for s in servers(branch, "x.sh")] == ["m (if [[ -n $D ]])", "m (unless [[ -n $D ]])"]
+
+
+def test_conditions_on_what_is_not_judged_tell_nothing_apart() -> None:
+    text = "A=()\n" + "".join(f'[ -n "$F{i}" ] && A+=(--max-num-seqs {i})\n' for i in range(9))
+    (found,) = servers(text + 'vllm serve m --reasoning-parser qwen3 "${A[@]}"\n', "x.sh")
+    assert (found.name, found.text("max-num-seqs")) == ("m", "8")
+
+
+def test_of_many_open_conditions_each_is_tried_by_itself() -> None:
+    text = "A=()\n" + "".join(f'[ -n "$F{i}" ] && A+=(--reasoning-parser p{i})\n' for i in range(9))
+    found = servers(text + 'vllm serve m "${A[@]}"\n', "x.sh")
+    assert {s.reasoning_parser for s in found} == {None, *(f"p{i}" for i in range(9))}
+    assert "m (if [ -n $F3 ])" in {s.name for s in found}
+    assert len({s.name for s in found}) == len(found)
 
 
 def test_words_that_may_hold_any_flag_are_kept() -> None:

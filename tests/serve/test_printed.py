@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -136,3 +137,82 @@ def test_nodes_that_answer_no_client() -> None:
     producer = 'vllm serve m --kv-transfer-config \'{"kv_connector": "X", "kv_role": "kv_producer"}\''
     assert not one(producer, "x.sh").answers
     assert one(producer.replace("producer", "both"), "x.sh").answers
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "version"),
+    [
+        ('FROM vllm/vllm-openai:v0.19.0 AS build\nFROM build\nCMD ["m"]\n', "Dockerfile", "0.19.0"),
+        ('ARG V=v0.30.0\nFROM --platform=linux/amd64 vllm/vllm-openai:${V}\nCMD ["m"]\n', "Dockerfile", "0.30.0"),
+        ("FROM python:3.12\nRUN pip install vllm==0.29.0\nCMD vllm serve m\n", "Dockerfile", "0.29.0"),
+        ("apptainer exec --nv docker://vllm/vllm-openai:v0.19.0 vllm serve m\n", "x.sh", "0.19.0"),
+        ("srun --container-image=vllm/vllm-openai:v0.32.0 vllm serve m\n", "x.sh", "0.32.0"),
+        ("uvx --from 'vllm==0.20.0' vllm serve m\n", "x.sh", "0.20.0"),
+        ("uv pip install 'vllm[audio]==0.31.0'\nvllm serve m\n", "x.sh", "0.31.0"),
+        ("docker run public.ecr.aws/deep-learning-containers/vllm:0.22.0-gpu --model m\n", "x.sh", "0.22.0"),
+    ],
+)
+def test_where_else_a_version_stands(text: str, path: str, version: str) -> None:
+    assert str(one(text, path).target) == f"vllm=={version}"
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("# needs vllm==0.20.0\nvllm serve m\n", "x.sh"),
+        ("pip install vllm==0.20.0 || pip install vllm==0.21.0\nvllm serve m\n", "x.sh"),
+        ('ARG V\nFROM vllm/vllm-openai:${V}\nCMD ["m"]\n', "Dockerfile"),
+    ],
+)
+def test_what_tells_no_version(text: str, path: str) -> None:
+    assert [s.target for s in servers_in(text, path=path) if isinstance(s, ServeCommand)] in ([None], [])
+
+
+RUNTIME = (
+    "kind: ServingRuntime\nmetadata: {name: r}\nspec: {containers: [{name: c, image: 'vllm/vllm-openai:v0.33.0',"
+    " args: [--model=/mnt/models, '--served-model-name={{.Name}}']}]}\n---\n"
+    "kind: InferenceService\nmetadata: {name: i}\nspec: {predictor: {model: {runtime: r, storageUri: URI}}}\n"
+)
+
+
+def test_kserve_puts_the_hubs_model_where_the_runtime_looks() -> None:
+    found = one(RUNTIME.replace("URI", "hf://org/m"))
+    assert (found.model, found.text("served-model-name")) == ("org/m", "i")
+    assert one(RUNTIME.replace("URI", "pvc://v/m")).model == "/mnt/models"
+
+
+def test_llama_swaps_macros() -> None:
+    text = "macros:\n  vl: vllm serve --port ${PORT}\nmodels:\n  q:\n    cmd: |\n      ${vl} org/m\n      --reasoning-parser qwen3\n"
+    assert (one(text).model, one(text).reasoning_parser) == ("org/m", "qwen3")
+
+
+def test_a_flag_and_its_value_in_one_argument() -> None:
+    pod = "kind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: 'vllm/vllm-openai:v0.33.0', args: [ARGS]}]}\n"
+    (found,) = servers_in(pod.replace("ARGS", "--model=m, '--reasoning-parser qwen3'"), path="p.yaml", forgiving=True)
+    assert isinstance(found, ServeCommand)
+    assert found.reasoning_parser == "qwen3"
+    assert ["is one argument" in error.message for error in found.broken] == [True]
+    (mapping,) = servers_in(pod.replace("ARGS", "--model=m, --default-chat-template-kwargs, {a: true}"), path="p.yaml")
+    assert isinstance(mapping, ServeCommand)
+    assert mapping.default_chat_template_kwargs == {"a": True}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model: vllm\nmodel_args: {pretrained: m}\ntasks: [gsm8k]\n",
+        '{"model": "m", "messages": [], "max_tokens": 1}',
+    ],
+)
+def test_other_files_that_name_a_model_are_no_config(text: str) -> None:
+    assert servers_in(text, path="x.yaml") == []
+
+
+def test_a_walk_wants_to_be_sure_of_a_config(tmp_path: Path) -> None:
+    from reasonctl.serve.read import read_folder
+
+    (tmp_path / "train.yaml").write_text("# vllm\nmodel: m\ndtype: bfloat16\nseed: 1\nmax_model_len: 8192\n")
+    (tmp_path / "vllm.yaml").write_text("model: n\nreasoning-parser: qwen3\nmax_model_len: 8192\n")
+    found, _ = read_folder(str(tmp_path))
+    assert [server.model for server in found if isinstance(server, ServeCommand)] == ["n"]
+    assert one((tmp_path / "train.yaml").read_text()).model == "m"
