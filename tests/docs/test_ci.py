@@ -95,6 +95,34 @@ def test_the_settings_in_the_config_map_are_understood(tmp_path: Path) -> None:
     assert [table.command for table in read.tables] == ["audit"]
 
 
+@pytest.mark.parametrize(("model", "code"), [("qwen3", 0), ("gpt-oss", 1)])
+def test_the_jobs_script_ends_as_the_gate_does(model: str, code: int, tmp_path: Path) -> None:
+    """Its own lines, with its folders below a temporary one and reasonctl where its pip would put it."""
+    settings, job = yaml.safe_load_all(FILES["templates/reasonctl.yaml"])
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    for mount in container["volumeMounts"]:
+        (tmp_path / mount["name"]).mkdir()
+
+    def placed(text: str) -> str:
+        for mount in container["volumeMounts"]:
+            text = re.sub(rf"{mount['mountPath']}(?=/)", str(tmp_path / mount["name"]), text)
+        return text
+
+    (tmp_path / "settings" / "reasonctl.toml").write_text(placed(settings["data"]["reasonctl.toml"]))
+    (tmp_path / "models" / "qwen3.5-27b").symlink_to(TOP / "fixtures" / "models" / model)
+    venv = tmp_path / "work" / "venv" / "bin"
+    stub = tmp_path / "bin" / "python"
+    stub.parent.mkdir()
+    stub.write_text(
+        f"#!/bin/sh\nmkdir -p {venv} && ln -s {BIN}/reasonctl {venv} && ln -s {shutil.which('true')} {venv}/pip\n"
+    )
+    stub.chmod(0o755)
+    command = [*container["command"], placed(container["args"][0])]
+    done = call(*command, cwd=tmp_path, PATH=f"{stub.parent}:{ENV['PATH']}")
+    assert done.returncode == code, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith("FAIL" if code else "PASS")
+
+
 def check_step() -> dict[str, Any]:
     (step,) = [
         one for one in yaml.safe_load((TOP / "action.yml").read_text())["runs"]["steps"] if one["name"] == "Check"
