@@ -55,4 +55,4 @@ def label(outcome: Outcome) -> str:
     """A name for a case that no other of the same battery has."""
     case = outcome.case
     mode = case.chunking if case.mode == "stream" else case.mode
-    return f"{case.name} ({mode}; {case.cell.key})"
+    return f"{case.name} ({mode}; {case.cell.state}; {case.cell.key})"

@@ -25,7 +25,7 @@ def plugin(far: Far, request: dict[str, Any]) -> dict[str, Any]:
     sys.path[:] = [os.path.abspath(entry) for entry in sys.path]  # noqa: PTH100
     os.chdir(FOLDERS[0])
     module_name = os.path.splitext(request["name"])[0]  # noqa: PTH122
-    folder = tempfile.mkdtemp(prefix="reasonctl-")
+    folder = tempfile.mkdtemp(prefix="reasonctl-", dir=FOLDERS[0])
     path = os.path.join(folder, request["name"])  # noqa: PTH118
     with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
         file.write(request["text"])
