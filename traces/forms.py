@@ -83,6 +83,36 @@ def choices_fault(value: Mapping[str, Any]) -> Fault | None:
     return None
 
 
+def near_miss(value: Any) -> Fault | None:
+    """What keeps a value that is in no form from the one it comes nearest to; None where it comes near to none."""
+    if not isinstance(value, dict):
+        return None
+    if str(value.get("schema", "")).startswith("reasonctl.report/"):
+        return Fault("it is a report of reasonctl", "give the recordings that were replayed")
+    choices = value.get("choices")
+    if "choices" in value and not isinstance(choices, list):
+        return type_fault("choices", choices, "a list of objects", needed=True)
+    for number, choice in enumerate(choices or ()):
+        where = f"choices[{number}]"
+        if not isinstance(choice, dict):
+            return type_fault(where, choice, "an object", needed=True)
+        if not any(isinstance(choice.get(key), kind) for key, kind in _SAID.items()):
+            return Fault(f"{where} holds no message, delta or text", f"give {where} the message the server sent")
+    output = value.get("output")
+    if value.get("object") == "response" and not isinstance(output, list):
+        return type_fault("output", output, "a list of objects", needed=True)
+    if "output" in value and not value.keys().isdisjoint(("request", "recorded", "prompt", "id")):
+        if not isinstance(output, dict):
+            return type_fault("output", output, "an object", needed=True)
+        return Fault("its output holds none of text, token_ids and deltas", "give output one of them")
+    if isinstance(value.get("messages"), list):
+        return Fault("it is a request without an answer", "give the answer's recording, and this with --request")
+    return None
+
+
+_SAID: Mapping[str, type] = {"message": dict, "delta": dict, "text": str}
+
+
 def _first_fault(value: Mapping[str, Any], tests: Mapping[str, Test], where: str) -> Fault | None:
     for key, one in value.items():
         if one is None or key not in tests:

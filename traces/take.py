@@ -10,7 +10,7 @@ from .canitoolcall import FixtureFormError, fixture_of
 from .chunks import ChunkAssembler
 from .dialects import DIALECTS
 from .events import ERROR_MEND, EventAssembler
-from .forms import choices_fault, request_fault
+from .forms import choices_fault, near_miss, request_fault
 from .kinds import kind_of
 from .native import TraceFormError, trace_of
 from .pairs import Interaction, pair_of
@@ -123,7 +123,10 @@ class Taker:
             kind = "chunk"  # the last chunk of a text completion carries its usage
         if kind is None:
             if not self._quiet:
-                yield self._broken(line, "this JSON is in no form that is read")
+                fault = near_miss(value)
+                why = f" ({fault})" if fault is not None else ""
+                mend = fault.mend if fault is not None else None
+                yield self._broken(line, f"this JSON is in no form that is read{why}", mend)
         elif self._only is not None and kind not in self._only:
             yield self._broken(line, f"this is {_CALLED[kind]}, not what --from {self._forced} names")
         elif kind in ("chunk", "response"):

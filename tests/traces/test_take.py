@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -84,3 +85,46 @@ def test_parts_of_other_types_break_nothing(chance: random.Random) -> None:
             assert isinstance(trace.id, str)
             assert trace.model is None or isinstance(trace.model, str)
             "".join(text for _, text in trace.segments).encode()
+
+
+@pytest.mark.parametrize(
+    ("value", "reason", "mend"),
+    [
+        (
+            {"choices": {"a": 1}},
+            "choices is an object, where a list of objects belongs",
+            "make choices a list of objects",
+        ),
+        ({"choices": [None]}, "choices[0] is null, where an object belongs", "make choices[0] an object"),
+        ({"choices": [{"message": None}]}, "choices[0] holds no message, delta or text", "give choices[0] the message"),
+        (
+            {"object": "response", "output": "x"},
+            "output is a text, where a list of objects belongs",
+            "make output a list",
+        ),
+        ({"id": "a", "output": "x"}, "output is a text, where an object belongs", "make output an object"),
+        (
+            {"output": {}, "recorded": {}},
+            "its output holds none of text, token_ids and deltas",
+            "give output one of them",
+        ),
+        ({"schema": "reasonctl.report/1"}, "it is a report of reasonctl", "give the recordings"),
+        (
+            {"model": "m", "messages": []},
+            "it is a request without an answer",
+            "give the answer's recording, and this with",
+        ),
+    ],
+)
+def test_what_comes_near_to_a_form_is_told_what_keeps_it_from_it(value: Any, reason: str, mend: str) -> None:
+    (found,) = Taker(Origin("f", "chunks")).all([(1, value)])
+    assert isinstance(found, BrokenLine)
+    assert found.reason == f"this JSON is in no form that is read ({reason})"
+    assert str(found.mend).startswith(mend)
+
+
+@pytest.mark.parametrize("value", [5, "x", [], {}, {"a": 1}, {"choices": []}])
+def test_what_comes_near_to_none_is_told_how_to_map_it(value: Any) -> None:
+    for found in Taker(Origin("f", "chunks")).all([(1, value)]):
+        assert isinstance(found, BrokenLine)
+        assert (found.reason, found.mend) == ("this JSON is in no form that is read", None)
