@@ -36,7 +36,7 @@ def render(
     Args:
         width: columns to fill.
         colour: whether to write colour codes.
-        verbose: show info findings, all rows and long texts too.
+        verbose: show info findings, and more rows and longer texts of the facts.
         quiet: only the verdict line.
     """
     page = Page(width=width, colour=colour, verbose=verbose)
