@@ -102,7 +102,7 @@ def _words(cases: Sequence[tuple[object, str]]) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     text = re.sub(r"delta \d+ says nothing", "empty deltas", text)
-    return text.replace("|", "\\|").replace("\n", "\\n").replace("`", "'")
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", "\\n").replace("`", "'")
 
 
 _PAGE = """# Faults of vLLM's own reasoning parsers
