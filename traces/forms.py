@@ -101,7 +101,7 @@ def near_miss(value: Any) -> Fault | None:
     output = value.get("output")
     if value.get("object") == "response" and not isinstance(output, list):
         return type_fault("output", output, "a list of objects", needed=True)
-    if "output" in value and not value.keys().isdisjoint(("request", "recorded", "prompt", "id")):
+    if "output" in value and (len(value) == 1 or not value.keys().isdisjoint(("request", "recorded", "prompt", "id"))):
         if not isinstance(output, dict):
             return type_fault("output", output, "an object", needed=True)
         return Fault("its output holds none of text, token_ids and deltas", "give output one of them")

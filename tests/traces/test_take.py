@@ -102,6 +102,7 @@ def test_parts_of_other_types_break_nothing(chance: random.Random) -> None:
             "output is a text, where a list of objects belongs",
             "make output a list",
         ),
+        ({"output": []}, "output is a list, where an object belongs", "make output an object"),
         ({"id": "a", "output": "x"}, "output is a text, where an object belongs", "make output an object"),
         (
             {"output": {}, "recorded": {}},
