@@ -19,7 +19,7 @@ from reasonctl.parsers.run import Output, run_parser
 from reasonctl.prompts.kwargs import effective_kwargs
 from reasonctl.prompts.messages import as_handed_over
 from reasonctl.prompts.model import load_model
-from reasonctl.prompts.render import RenderRequest
+from reasonctl.prompts.render import Limits, RenderRequest
 from reasonctl.prompts.rendering import renderers
 
 from .fake_server import Asked, FakeServer, models
@@ -54,7 +54,7 @@ class LabServer:
         self._family = replace(family, parser=parser) if parser is not None else family
         self._spells = spells
         self._model = load_model(str(folder))
-        self._renderers = renderers(self._model)
+        self._renderers = renderers(self._model, limits=Limits(template_seconds=3600.0))
         self._lock = threading.Lock()
         self._rule = rule
         self._change = change or (lambda body: body)

@@ -203,8 +203,6 @@ def test_prompts_of_another_template_than_the_files(run: Run, served: Callable[.
     for file in lab.folder.iterdir():
         (other / file.name).write_bytes(file.read_bytes())
     template = (other / "chat_template.jinja").read_text()
-    (other / "chat_template.jinja").write_text(template.replace("<|im_start|>user", "<|im_start|>human"))
-    assert "human" in (other / "chat_template.jinja").read_text() or "user" not in template
     (other / "chat_template.jinja").write_text("{{ 'Once: ' }}" + template)
     code, report = audit(run, lab.url, "--model", str(other))
     status, reason = surface(report, "prompt")
