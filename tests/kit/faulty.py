@@ -70,9 +70,9 @@ def plugin(folder: Path, fault: str | None = None, **names: str) -> Path:
     return path
 
 
-def fake(folder: Path, *, version: str = "0.33.0") -> str:
+def fake(folder: Path, *, version: str = "0.33.0", layout: str = "parser") -> str:
     """A fake vLLM with what the good plugin imports; the `--vllm` value for it."""
-    value = fake_vllm(folder, version=version)
+    value = fake_vllm(folder, version=version, layout=layout)
     protocol = folder / "vllm" / "entrypoints" / "generate" / "base" / "protocol"
     protocol.mkdir(parents=True, exist_ok=True)
     for each in (protocol, *list(protocol.parents)[:3]):

@@ -114,6 +114,13 @@ def test_an_unruly_plugin_leaves_nothing_behind(engine: str, tmp_path: Path, mon
     assert started and not any(Path(f"/proc/{pid}").exists() for pid in started)
 
 
+@pytest.mark.parametrize("layout", ["delta", "reasoning"])
+def test_older_servers_drive_it_in_their_own_way(tmp_path: Path, layout: str) -> None:
+    battery, findings = put(fake(tmp_path / "old", layout=layout), plugin(tmp_path), examples=40)
+    assert findings == []
+    assert (battery.failed, battery.lost, battery.generated.examples > 20) == ([], [], True)
+
+
 def test_a_failure_is_made_as_small_as_it_gets(engine: str, tmp_path: Path) -> None:
     battery, findings = put(engine, plugin(tmp_path, "marker-in-two-deltas"), examples=400)
     smallest = battery.generated.smallest["hold-back-agrees"].example

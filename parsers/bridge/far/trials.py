@@ -137,11 +137,13 @@ def _content_ids(far: Far, case: dict[str, Any]) -> Any:
 def _ends(far: Far, case: dict[str, Any]) -> list[Any]:
     """As the structured-output manager asks: of all ids so far, the prompt's included, and of those of this step."""
     parser = _reasoning(far, case)
+    # Releases that lack the streaming question ask the other one at every step.
+    ends = getattr(parser, "is_reasoning_end_streaming", lambda every, _: parser.is_reasoning_end(every))
     every = list(case["prompt_ids"] or ())
     found = []
     for token_id in case["ids"]:
         every.append(token_id)
-        found.append(runs.truth(parser.is_reasoning_end_streaming(list(every), [token_id])))
+        found.append(runs.truth(ends(list(every), [token_id])))
     return found
 
 
@@ -199,6 +201,7 @@ def _times(far: Far, case: dict[str, Any]) -> list[float]:
     texts: Sequence[str] = case["texts"]
     unit: Sequence[int] = case["ids"]
     engine = bool(getattr(parser, "engine_based_streaming", False))
+    ends = getattr(parser, "is_reasoning_end_streaming", None)
     before, before_ids = case["head"]
     if before:
         parser.extract_reasoning_streaming("", before, before, [], list(before_ids), list(before_ids))
@@ -209,8 +212,8 @@ def _times(far: Far, case: dict[str, Any]) -> list[float]:
         now, now_ids = before + text, before_ids + ids
         begun = time.perf_counter()
         parser.extract_reasoning_streaming(before, now, text, before_ids, now_ids, ids)
-        if not engine:  # an engine says itself that it has seen the end
-            parser.is_reasoning_end_streaming(now_ids, ids)
+        if ends is not None and not engine:  # an engine says itself that it has seen the end
+            ends(now_ids, ids)
         found.append(time.perf_counter() - begun)
         before, before_ids = now, now_ids
         if number > 2 * _WINDOW and time.monotonic() > ends:
