@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import __version__
 from ..checks.report import Report
-from . import html_audit, html_budget, html_replay, html_verify
+from . import html_audit, html_bench, html_budget, html_replay, html_verify
 from .html_findings import findings, suppressed
 from .html_replay import Drawing
 from .inputs import Run, runs
@@ -121,7 +121,13 @@ def _run(report: Report, run: Run, number: int, drawing: Drawing) -> Html | None
     title = run.name or {"audit": "The model and its parsers", "validate-config": "Budgets"}.get(run.command)
     return el(
         "section",
-        el("h2", title or {"replay": "Traces", "verify": "The server's cases"}.get(run.command, run.command)),
+        el(
+            "h2",
+            title
+            or {"replay": "Traces", "verify": "The server's cases", "check-parser": "The test bench"}.get(
+                run.command, run.command
+            ),
+        ),
         drawn,
         id=f"run-{number}",
     )
@@ -135,6 +141,8 @@ def _drawn(report: Report, run: Run, drawing: Drawing) -> Html | None:
         return html_replay.show(facts, report.findings, drawing)
     if run.command == "validate-config":
         return _each(facts, run.target, html_budget.show)
+    if run.command == "check-parser" and "cases" in facts:
+        return html_bench.show(facts)
     return html_verify.show(facts) if run.command == "verify" else None
 
 

@@ -102,11 +102,16 @@ def _about(rule: type[Rule]) -> Html:
         el(
             "details",
             el("summary", "example, versions, sources"),
-            el("pre", join(*(join(exact(line), "\n") for line in rule.example.strip().split("\n")))),
+            lines(rule.example),
             fields([("versions", rule.versions), *(("source", source) for source in rule.sources)]),
         ),
         class_="rule",
     )
+
+
+def lines(text: str) -> Html:
+    """Text as it is laid out."""
+    return el("pre", join(*(join(exact(line), Html("\n")) for line in text.strip().split("\n"))))
 
 
 def prose(text: str) -> Html:
@@ -155,6 +160,8 @@ def _evidence(key: str, value: Any) -> tuple[Child, Child]:
             for step in value
         )
         return "because", el("ol", *(el("li", step) for step in steps), class_="chain")
+    if isinstance(value, str) and key == "pytest":
+        return "a test", el("details", el("summary", "to paste"), lines(value))
     if is_split(value):
         return label, split(value)
     if key == "request" and value == {}:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .html_audit import state
 from .markup import Child, Html, el, exact, fields, join, table
+from .terms import COUNTING
 from .wording import compact
 
 _OUTCOMES = {True: ("✓ ok", "good"), False: ("✕ differs", "bad"), None: ("? open", "warn")}
@@ -46,7 +47,8 @@ def _head(facts: Mapping[str, Any]) -> Html | None:
     if "parser" in model:
         rows.append(("parser", str(model["parser"] or "none")))
     if facts.get("rule"):
-        rows.append(("counting rule", str(facts["rule"])))
+        rule = str(facts["rule"])
+        rows.append(("counting", COUNTING.get(rule, rule).replace("<start>", "the start marker")))
     return fields(rows)
 
 
@@ -59,7 +61,7 @@ def _case(case: Mapping[str, Any]) -> tuple[Child, ...]:
         el("code", exact(", ".join(f"{key}={compact(value)}" for key, value in asked.items()), 120)),
         state(str(case["prompt_state"])),
         _both(wanted, seen, "thinking_tokens"),
-        _both(wanted, seen, "forced_end", {True: "forced", False: "not forced"}),
+        _both(wanted, seen, "end" if seen.get("end") else "forced_end", {True: "forced", False: "not forced"}),
         _value(seen.get("answer_tokens")),
         _value(seen.get("finish_reason")),
         _value(seen.get("reasoning_tokens_reported")),

@@ -15,6 +15,12 @@ FAILED: Mapping[str, str] = {
     "answered": "no answer",
 }
 """A check of `replay` that failed, in words."""
+COUNTING: Mapping[str, str] = {
+    "vllm-v1": "tokens behind <start> in the prompt are charged (vLLM, V1 runner)",
+    "vllm-v2": "tokens behind <start> in the prompt are charged (vLLM, V2 runner)",
+    "slimserve": "only generated tokens are charged (SlimServe)",
+}
+"""Which thinking tokens an engine counts, by the name of its rule."""
 ANSWER_RESERVE = 256
 """Fewer tokens left for an answer than this are marked, where the facts name no reserve of their own."""
 

@@ -9,13 +9,9 @@ from rich.text import Text
 
 from ..checks.report import Report
 from .page import STYLE, Page, styled
+from .terms import COUNTING
 from .wording import counted
 
-_RULES = {
-    "vllm-v1": "tokens behind <start> in the prompt are charged (vLLM, V1 runner)",
-    "vllm-v2": "tokens behind <start> in the prompt are charged (vLLM, V2 runner)",
-    "slimserve": "only generated tokens are charged (SlimServe)",
-}
 _WIDE = 92
 """Columns from which on a case has all of its numbers beside it."""
 _MIDDLE = 56
@@ -92,7 +88,7 @@ def _head(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     else:
         rows.append(("model", model["name"]))
     rows.append(("parser", model["parser"] or "none"))
-    counting = _RULES.get(facts["rule"], facts["rule"]).replace("<start>", "the start marker")
+    counting = COUNTING.get(facts["rule"], facts["rule"]).replace("<start>", "the start marker")
     charged = next((case["charged"] for case in facts["cases"] if case["prompt_state"] == "open"), 0)
     rows.append(("counting", counting + (f"; here {charged}" if charged and "are charged" in counting else "")))
     if server["log"]:

@@ -319,3 +319,45 @@ def test_the_pages_files_are_what_the_package_brings() -> None:
     folder = Path(html.__file__).parent
     assert "</" not in (folder / "report.css").read_text("utf-8")
     assert "</script" not in (folder / "report.js").read_text("utf-8")
+
+
+def bench_case(name: str, mode: str, ok: bool | None, wrong: str | None = None) -> dict[str, Any]:
+    return {"name": name, "mode": mode, "weighs": True, "ok": ok, "wrong": wrong}
+
+
+def test_a_test_bench_is_a_table_of_its_cases(replay_report: Report) -> None:
+    smallest = {"output": "<think>\n", "wrong": "another split"}
+    facts = {
+        "name": "mine",
+        "file": "mine.py",
+        "markers": {"start": "<think>", "end": "</think>"},
+        "tokenizer": "table",
+        "cases": [
+            bench_case("empty-thought", "full", True),
+            bench_case("empty-thought", "full", False, "split-wrong"),
+            bench_case("empty-thought", "stream", None),
+            bench_case("counts", "ids", True),
+            {**bench_case("unread", "full", False), "weighs": False},
+        ],
+        "generated": {
+            "examples": 1200,
+            "well_formed": 1100,
+            "invariants": {"raises-nothing": {"broken": 0}, "split-is-right": {"broken": 8, "smallest": smallest}},
+        },
+        "comparison": {"base": "0.32.0", "other": "0.33.0", "fixed": ["a"], "broke": [], "left": ["b", "c"]},
+    }
+    test = 'def test_it():\n    assert "<b>"\n'
+    finding = replace(LEAKED, rule="PLG607", slug="plugin-stream-differs", evidence={"pytest": test})
+    report = replace(replay_report, command="check-parser", facts=facts, findings=(finding,))
+    top = tree(html.render(report))
+    lines = cells(top.by_id("run-1"))
+    assert ["empty thought", "✕ wrong (1 of 2) split-wrong", "✕ wrong lost", ""] in lines
+    assert ["counts", "", "", "✓ ok"] in lines
+    assert not any(line[0] == "unread" for line in lines)
+    assert ["split is right", "✕ 8 break it", "<think>\\n another split"] in lines
+    assert ["fixed", "1 case", "a"] in lines
+    assert [one.text for one in top.by_id("run-1").all("h4")] == [
+        "1,200 generated outputs, 1,100 of them well-formed",
+        "0.33.0 against 0.32.0",
+    ]
+    assert top.by_id("findings").all("pre")[0].text == test
