@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..prompts.model import Model
 from .bud_audit import budget_coverage
-from .facts import AuditFacts
+from .facts import AuditFacts, ServerFacts
 from .finding import Coverage
 from .live import live_coverage
 from .vllm_prompts import not_as_ours
@@ -18,8 +18,14 @@ def coverage(facts: AuditFacts) -> list[Coverage]:
     model = facts.survey.model if facts.survey is not None else None
     rows = [_template_row(facts, model), _prompt_row(facts), _tokenizer_row(facts, model), _parser_row(facts)]
     no_server = Coverage("server", "absent", "no --serve")
-    server = Coverage("server", "examined", None) if facts.server is not None else no_server
+    server = _server_row(facts.server) if facts.server is not None else no_server
     return [*rows, server, *live_coverage(facts), budget_coverage(facts)]
+
+
+def _server_row(server: ServerFacts) -> Coverage:
+    foreign = server.command is not None and server.command.tag_of is not None
+    unknown = server.version_unknown
+    return Coverage("server", "partial" if foreign and unknown is not None else "examined", unknown)
 
 
 def _template_row(facts: AuditFacts, model: Model | None) -> Coverage:

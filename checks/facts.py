@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from .. import versions
 from ..budgets.request import Endpoint
 from ..parsers.target import NEWEST, Target
 from ..prompts.survey import PromptState, Survey
@@ -119,6 +120,8 @@ class ServerFacts:
     default_kwargs: Mapping[str, Any] = field(default_factory=dict)
     effort_map: Mapping[str, str] = field(default_factory=dict)
     command: ServeCommand | None = None
+    version_unknown: str | None = None
+    """Why nothing tells its version, which is therefore taken to be the newest; None where something does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +223,13 @@ class AuditFacts:
     def fit_confidence(self) -> Confidence:
         inferred = self.live is not None and self.live.inferred
         return "high" if self.real_tokenizer and not self.lone and self.exact and not inferred else "medium"
+
+    @property
+    def version_confidence(self) -> Confidence:
+        """How sure it is that the server is of the target's release, for what depends on the release alone."""
+        foreign = self.server is not None and self.server.command is not None and self.server.command.tag_of
+        unknown = self.server is not None and self.server.version_unknown is not None
+        return "low" if foreign and unknown else "high" if self.target.version <= versions.NEWEST else "medium"
 
     @property
     def exact(self) -> bool:

@@ -9,7 +9,7 @@ from ..parsers.target import NEWEST
 from .blame import blames
 from .evidence import blame_evidence, conversation_said, request_json, said, trial_evidence
 from .facts import AuditFacts
-from .finding import Finding
+from .finding import Confidence, Finding
 from .rule import Rule, register
 from .srv_flags import command_of, plugin_not_loaded
 
@@ -108,11 +108,16 @@ class ParserUnknown(Rule):
         yield cls.finding(
             f"{facts.target} registers no reasoning parser {facts.configured!r}: the server does not start",
             hint=_named_otherwise(facts) or facts.unknown,
-            confidence="high" if facts.exact else "medium",
+            confidence=_name_confidence(facts),
             subject=facts.subject(parser=facts.configured),
             location=facts.parser_at,
             evidence={"because": f"{facts.configured!r} is none of the names the target registers"},
         )
+
+
+def _name_confidence(facts: AuditFacts) -> Confidence:
+    """Names come and go with releases: a release that nobody told, or that is not modelled, says less."""
+    return facts.version_confidence if facts.exact else "low" if facts.version_confidence == "low" else "medium"
 
 
 def _named_otherwise(facts: AuditFacts) -> str | None:

@@ -50,7 +50,7 @@ class RemovedFlag(Rule):
                 yield cls.finding(
                     f"{facts.target} has no --{flag.name.partition('.')[0]}: {message}",
                     hint=hint,
-                    confidence="high" if facts.target.version <= versions.NEWEST else "medium",
+                    confidence=facts.version_confidence,
                     subject=facts.subject(key=f"--{flag.name}"),
                     location=flag.location,
                     evidence={"because": "vLLM refuses arguments it does not know, so the server does not start"},

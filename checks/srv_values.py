@@ -225,7 +225,7 @@ class ToolParserUnknown(Rule):
         yield cls.finding(
             f"{facts.target} registers no tool parser {name!r}: the server does not start",
             hint=hint,
-            confidence="high" if facts.target.version <= versions.NEWEST else "medium",
+            confidence=facts.version_confidence,
             subject=facts.subject(key="--tool-call-parser"),
             location=command.place("tool-call-parser"),
             evidence={"because": f"{name!r} is none of the names the target registers"},

@@ -257,7 +257,7 @@ def _audited(job: Job, model: Model | None, given: Given, options: CheckOptions,
         parser=parser,
         mode=mode,
         target=target,
-        server=_server(command, target) if command is not None else None,
+        server=_server(command, target, _version_unknown(command, target, options)) if command is not None else None,
         asked=(*given.asked, *(variant for variant in sent if variant not in given.asked)),
         model_problem=problem,
         engine=options.engines.first(plugin_of(command)) if options.engines.specs and not served else None,
@@ -288,7 +288,16 @@ def _parser(
     return "configured" if named is not None or hidden else "none", named
 
 
-def _server(command: ServeCommand, target: Target) -> ServerFacts:
+def _version_unknown(command: ServeCommand, target: Target, options: CheckOptions) -> str | None:
+    """Why a vLLM command's release is only assumed; None where the call, the command or a running vLLM tells it."""
+    told = options.target or options.engines.specs or options.engines.fallback
+    if told or command.product != "vllm" or command.target is not None:
+        return None
+    tag = f"the image's tag is the version of {command.tag_of}" if command.tag_of else "nothing tells its version"
+    return f"{tag}: judged as {target}; say --target where it is another"
+
+
+def _server(command: ServeCommand, target: Target, version_unknown: str | None) -> ServerFacts:
     from ..checks.facts import ServerFacts
     from ..checks.srv_flags import named_parser
 
@@ -298,6 +307,7 @@ def _server(command: ServeCommand, target: Target) -> ServerFacts:
         location=command.location,
         reasoning_parser=parser,
         reasoning_parser_at=place,
+        version_unknown=version_unknown,
         tools=command.enable_auto_tool_choice and command.tool_call_parser is not None,
         default_kwargs=command.default_chat_template_kwargs or {},
         effort_map=command.effort_map or {},

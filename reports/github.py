@@ -32,7 +32,7 @@ def render(report: Report, below: str = "") -> str:
         said = ", ".join(counted(number, f"more {SEVERITY_WORD[severity]}") for severity, number in more.items())
         rest = [finding for found in kinds.values() for finding in found[SHOWN:]]
         lines.append(f"::group::{_data(said)} (GitHub shows {SHOWN} annotations of a kind for each step)")
-        lines += [_plain(concise.line(report, finding, owners.place(report, finding))) for finding in rest]
+        lines += [_plain(concise.line(report, finding, owners)) for finding in rest]
         lines.append("::endgroup::")
     return "\n".join([*lines, _plain(f"reasonctl {report.command}: {verdict_line(report)}")]) + "\n"
 

@@ -99,23 +99,49 @@ class Owners:
         self._inputs = inputs
         self._best: dict[tuple[Any, ...], list[Input]] = {}
         self._turn: Counter[tuple[Any, ...]] = Counter()
+        self._told: dict[int, tuple[Finding, Input | None]] = {}
         self._traces: dict[str, set[int]] = {}
+        self._files: dict[str, set[int]] = {}
+        self._others: set[int] = set()
         for index, one in enumerate(inputs):
             for result in one.facts.get("results") or [] if one.run.command == "replay" else ():
-                if one.path in (None, result.get("path")):
-                    self._traces.setdefault(str(result.get("trace")), set()).add(index)
+                self._traces.setdefault(str(result.get("trace")), set()).add(index)
+            if one.path is not None and one.server is None and one.model is None:
+                self._files.setdefault(posixpath.basename(one.path), set()).add(index)
+            else:
+                self._others.add(index)
 
     def of(self, finding: Finding) -> Input | None:
         """The input that the finding's place and subject agree with best; None where none of them does."""
+        if id(finding) not in self._told:
+            self._told[id(finding)] = (finding, self._next(self._fitting(finding), (finding.fingerprint,)))
+        return self._told[id(finding)][1]
+
+    def _fitting(self, finding: Finding) -> list[Input]:
         path = finding.location.path if finding.location else None
         named = (repr(finding.subject.get(key)) for key in ("server", "model", "trace"))
         key = (finding.rule[:3], path, *named)
         if key not in self._best:
-            scores = [self._score(index, one, finding, path) for index, one in enumerate(self._inputs)]
-            most = max(scores, default=-1)
-            clear = most > 0 or sum(score == 0 for score in scores) == 1
-            self._best[key] = [one for one, score in zip(self._inputs, scores, strict=True) if clear and score == most]
-        return self._next(self._best[key], (finding.fingerprint,))
+            near = self._others | self._traces.get(str(finding.subject.get("trace")), set())
+            near |= self._files.get(posixpath.basename(path or ""), set())
+            scores = {index: self._score(index, self._inputs[index], finding, path) for index in sorted(near)}
+            most = max(scores.values(), default=-1)
+            clear = most > 0 or (len(self._inputs) == len(near) and list(scores.values()).count(0) == 1)
+            self._best[key] = [self._inputs[index] for index, score in scores.items() if clear and score == most]
+        return self._best[key]
+
+    def target(self, report: Report, finding: Finding) -> str:
+        """The server that the finding was judged by; nothing where several were, and it is about none of them alone.
+
+        The runs of a gate are each judged as another server, which their own names tell.
+        """
+        judged = {str(one.facts.get("target") or report.target) for one in self._inputs}
+        if report.command == "gate":
+            return ""
+        if len(judged) < 2:
+            return report.target
+        owner = self.of(finding)
+        return str(owner.facts.get("target") or report.target) if owner is not None else ""
 
     def place(self, report: Report, finding: Finding) -> Location:
         """Where to show the finding: its own place, else where its input stands, else line 1 of what was examined.
@@ -210,9 +236,13 @@ def _of(report: Report, run: Run) -> Iterator[Input]:
         for server in servers:
             yield _server(run, server)
     elif run.command == "replay" and isinstance(read, Sequence) and read:
+        results: dict[str, list[Any]] = {}
+        for result in facts.get("results") or []:
+            results.setdefault(str(result.get("path")), []).append(result)
         for item in read:
             path = str(item.get("path"))
-            yield Input(visible(path), run, {**facts, "inputs": [item]}, path=path)
+            own = {**facts, "inputs": [item], "results": results.get(path, [])}
+            yield Input(visible(path), run, own, path=path)
     elif run.command == "verify":
         server = facts.get("server") or {}
         called = " ".join(str(server[key]) for key in ("kind", "version") if server.get(key))

@@ -125,7 +125,8 @@ def _kinds(findings: Sequence[Finding], more: str) -> str:
 
 
 def _target(report: Report) -> str:
-    judged = list(dict.fromkeys(run.target for run in runs(report))) or [report.target]
+    judged = list(dict.fromkeys(str(one.facts.get("target") or one.run.target) for one in inputs(report)))
+    judged = judged or [report.target]
     return _cell(", ".join(judged))
 
 

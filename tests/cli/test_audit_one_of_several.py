@@ -130,3 +130,34 @@ def test_a_plugins_parser_is_known_and_not_judged(
     assert set(rules) <= set(about(report, "m")) if rules else about(report, "m") == []
     (row,) = [row for row in report["coverage"] if row["surface"] == "parser"]
     assert (row["status"] == "skipped" and "--vllm" in row["reason"]) is unjudged
+
+
+MIXED = """services:
+  old:
+    image: vllm/vllm-openai:v0.22.1
+    command: m --reasoning-parser glm47
+  new:
+    image: vllm/vllm-openai:v0.33.0
+    command: m --reasoning-parser qwen3 --enable-reasoning
+  ascend:
+    image: quay.io/ascend/vllm-ascend:v0.9.1
+    command: vllm serve m --reasoning-parser qwen3 --enable-reasoning
+"""
+
+
+def test_each_line_names_the_release_its_server_was_judged_as(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "compose.yaml").write_text(MIXED)
+    _, out, _ = run(str(tmp_path / "compose.yaml"), *QWEN, "--select", "FIT102,SRV201", "--format", "concise")
+    told = {(line.split(" [")[1].split(" ")[0], line.split("server ")[1].split(",")[0]) for line in out.splitlines()}
+    assert told == {("vllm==0.22.1", "old"), ("vllm==0.33.0", "new"), ("vllm==0.33.0", "ascend")}
+
+
+def test_a_release_that_nothing_tells_is_said_to_be_assumed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "compose.yaml").write_text(MIXED)
+    _, report = as_json(run, str(tmp_path / "compose.yaml"), *QWEN, "--select", "SRV201")
+    assert {f["subject"]["server"]: f["confidence"] for f in report["findings"]} == {"new": "high", "ascend": "low"}
+    rows = {row["reason"].split(":")[0]: row for row in report["coverage"] if row["surface"] == "server"}
+    assert (rows["ascend"]["status"], "the version of vllm-ascend" in rows["ascend"]["reason"]) == ("partial", True)
+    assert (rows["new"]["status"], rows["new"]["reason"]) == ("examined", "new")
+    _, told = as_json(run, str(tmp_path / "compose.yaml"), *QWEN, "--select", "SRV201", "--target", "vllm==0.33.0")
+    assert {f["confidence"] for f in told["findings"]} == {"high"}
