@@ -10,13 +10,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ..budgets.document import Locate
+from ..budgets.document import Locate, refuse
 from .command import Flag, ServeCommand, Server
 from .options import EVERY, JUDGED, takes_no_value
 from .secret import numbered
 from .shell_values import behind
 from .shell_way import Launch, Way
 from .words import Word, split_words
+from .work import MAX_INSIDE, working
 
 MAX_WAYS = 64
 """Ways through a script that are all followed: six conditions that nothing decides. Of more, each is tried alone."""
@@ -37,15 +38,23 @@ def script_servers(text: str, locate: Locate, launch: Launch, env: Mapping[str, 
         env: variables that are set outside.
 
     Raises:
-        InputError: a quote or bracket that never closes.
+        InputError: a quote or bracket that never closes, or a script that makes too much of itself.
     """
-    plain, bodies = _without_heredocs(text)
-    return words_servers(split_words(plain, locate), launch, env) + [
-        server
-        for start, body in bodies
-        if "vllm" in body
-        for server in script_servers(body, behind(locate, start), launch, env)
-    ]
+    with working() as work:
+        if work.inside > MAX_INSIDE:
+            return []
+        if work.inside:
+            work.cut(text, locate(0))
+        work.inside += 1
+        try:
+            plain, bodies = _without_heredocs(text)
+            found = words_servers(split_words(plain, locate), launch, env)
+            for start, body in bodies:
+                if "vllm" in body:
+                    found += script_servers(body, behind(locate, start), launch, env)
+        finally:
+            work.inside -= 1
+    return found
 
 
 def words_servers(words: Sequence[Word], launch: Launch, env: Mapping[str, str] | None = None) -> list[Server]:
@@ -53,12 +62,17 @@ def words_servers(words: Sequence[Word], launch: Launch, env: Mapping[str, str] 
     said: dict[str, str] = {}
 
     def walked(decisions: Sequence[bool]) -> Way:
-        way = Way(words=words, launch=launch, env=dict(env or {}), decisions=decisions)
+        way = Way(words=words, launch=launch, env=dict(env or {}), decisions=decisions, work=work)
         way.run()
         said.update(way.said)
         return way
 
-    ways = _every_way(walked) or _one_by_one(walked)
+    with working() as work:
+        try:
+            ways = _every_way(walked) or _one_by_one(walked)
+        except RecursionError:
+            place = words[0].location
+            raise refuse("nested deeper than can be followed", place, mend="give the command it ends in") from None
     return _joined([(dict(way.open), way.servers) for way in ways], numbered(said))
 
 

@@ -10,10 +10,14 @@ from dataclasses import dataclass, field, replace
 from ..budgets.document import Locate
 from .secret import holds_secret
 from .words import Word, split_words
+from .work import MAX_VALUE, Work, bounded
 
 _PARAMETER = re.compile(r"\$(?:([A-Za-z_]\w*|[@*#?$!0-9-])|\{(.*)\})", re.DOTALL)
 _ELEMENT = re.compile(r"([A-Za-z_]\w*)\[([^@*\]][^\]]*)\]((?::?[-=+?]).*)?", re.DOTALL)
 _BRACED = re.compile(r"([A-Za-z_]\w*|[@*0-9]+)(\[[@*]\])?(?:(:?[-=+?]|##?|%%?)(.*))?", re.DOTALL)
+
+_STRIPPED = 4096
+"""Characters of a value of which a pattern may take away a part: every length of the part is tried."""
 
 
 @dataclass
@@ -23,6 +27,7 @@ class Values:
     arrays: dict[str, list[Word] | None] = field(default_factory=dict)
     variables: dict[str, str | None] = field(default_factory=dict)
     arguments: list[list[Word]] = field(default_factory=list)
+    work: Work = field(default_factory=Work)
     revealing: bool = False
     """Whether the values of secrets are given out; else they count as unknown."""
 
@@ -34,7 +39,7 @@ class Values:
         parts = self.parts(replace_start(word, start), split=False)
         if any(part.dynamic for part in parts):
             return None
-        return " ".join(part.text for part in parts)
+        return bounded(" ".join(part.text for part in parts))
 
     def parts(self, word: Word, *, split: bool = True) -> list[Word]:
         """The words that one word becomes. An unknown expansion stays in it, and the word is `dynamic`."""
@@ -63,7 +68,9 @@ class Values:
             position = end
             origin = word.offsets[begin]
             value = self.expansion(word.text[begin:end], word, begin)
-            if value is None:
+            size = len(value or "") if not isinstance(value, list) else sum(len(item.text) + 1 for item in value)
+            self.work.take(size, word.location)
+            if value is None or len(chars) + size > MAX_VALUE:
                 dynamic = started = True
                 kept.append((len(chars), len(chars) + end - begin, quoted))
                 chars += word.text[begin:end]
@@ -111,7 +118,8 @@ class Values:
         if how is None:
             return found
         if how in ("#", "##", "%", "%%"):
-            return _stripped(found, how, other) if isinstance(found, str) else None
+            short = isinstance(found, str) and len(found) <= _STRIPPED
+            return _stripped(found, how, other) if short and isinstance(found, str) else None
         return self.defaulted(name, found, how, other or "", word, begin + text.index(how) + len(how))
 
     def element(self, name: str, subscript: str, word: Word, at: int) -> str | None:
@@ -146,6 +154,7 @@ class Values:
         return name not in self.variables
 
     def text_of(self, text: str, word: Word, at: int) -> str | None:
+        self.work.cut(text, word.location)
         words = split_words(text, lambda offset: word.place(min(at + offset, len(word.text))))
         values = [self.value(part, 0) for part in words if not part.operator]
         return None if any(value is None for value in values) else " ".join(value or "" for value in values)

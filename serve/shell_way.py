@@ -15,9 +15,9 @@ from .command import Server
 from .secret import told, told_case
 from .shell_values import Values
 from .words import Word, split_words
+from .work import MAX_WORDS, bounded
 
 MAX_LOOPS = 64
-MAX_STEPS = 20_000
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*(?:\[[^\]\s]+\])?)(\+?)=")
 _KEYED = re.compile(r"\[([^\]]+)\]=")
 MAX_INSIDE = 8
@@ -44,7 +44,6 @@ class Way(Values):
     said: dict[str, str] = field(default_factory=dict)
     functions: dict[str, tuple[int, int]] = field(default_factory=dict)
     called: set[str] = field(default_factory=set)
-    steps: int = 0
     inside: int = 0
 
     def run(self) -> None:
@@ -59,10 +58,8 @@ class Way(Values):
             at = self.statement(at, end)
 
     def statement(self, at: int, end: int) -> int:
-        self.steps += 1
-        if self.steps > MAX_STEPS:
-            raise refuse("a script that goes on for ever", self.words[at].location, mend="give the command it ends in")
         word = self.words[at]
+        self.work.step(word.location)
         if word.operator and word.text not in ("(",):
             return at + 1
         if word.text == "if" and not word.operator:
@@ -149,7 +146,7 @@ class Way(Values):
             alone = all(_ASSIGNMENT.match(word.text) for word in words)
             if alone or exporting:
                 old = self.variables.get(match[1]) if match[2] else ""
-                self.variables[match[1]] = None if value is None or old is None else old + value
+                self.variables[match[1]] = None if value is None or old is None else bounded(old + value)
                 if exporting and value is not None:
                     self.env[match[1]] = value
             elif value is not None:
@@ -183,6 +180,7 @@ class Way(Values):
         if name in self.functions:
             self.call(name, expanded[1:])
             return None
+        self.work.take(sum(len(word.text) for word in expanded), words[0].location)
         env = {**self.env, **before}
         found = self.launch(expanded, env)
         self.servers += found
@@ -192,6 +190,7 @@ class Way(Values):
         """Another script, run where this one stands."""
         if self.inside >= MAX_INSIDE:
             return None
+        self.work.cut(text, locate(0))
         before, self.words = self.words, split_words(text, locate)
         functions, self.functions = self.functions, {}
         started = len(self.servers)
@@ -416,7 +415,7 @@ class Way(Values):
         old = self.arrays.get(name, []) if add else []
         if add and name in self.variables and not old:
             old = []
-        self.arrays[name] = None if old is None else [*old, *values]
+        self.arrays[name] = None if old is None or len(old) + len(values) > MAX_WORDS else [*old, *values]
 
     def without_redirections(self, words: Sequence[Word]) -> list[Word]:
         kept: list[Word] = []

@@ -32,6 +32,7 @@ _OPERATORS = (
     ")",
 )
 _SPACE = " \t\r"
+_LINE_END = re.compile(r"([ \t]*)\r?\n")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _IN_DOUBLE_QUOTES = '"\\$`'
 """What a backslash keeps from its meaning between double quotes."""
@@ -144,12 +145,11 @@ class _Cutter:
         self.position += count
 
     def escape(self) -> None:
-        rest = self.text[self.position + 1 :]
-        if rest.startswith(("\n", "\r\n")):
-            self.position = self.text.index("\n", self.position) + 1
+        ends = _LINE_END.match(self.text, self.position + 1)
+        if ends is not None and not ends[1]:
+            self.position = ends.end()
             return
-        blank = rest[: len(rest) - len(rest.lstrip(" \t"))]
-        if blank and rest[len(blank) :].lstrip("\r").startswith("\n"):
+        if ends is not None:
             raise refuse(
                 "white space after the backslash: the line is not continued",
                 self.locate(self.position),
