@@ -65,6 +65,7 @@ from .live import Live, LiveAnswer, LiveFacts, answers_of, facts_of, judged_live
 from .probes import Cell, cells_of
 from .rank import ranked, recommended
 from .rule import Rule
+from .srv_client import shared_once
 from .thinking import Thinking, read_thinking
 from .trial import Bench
 from .vllm_prompts import lost_prompts, served
@@ -186,6 +187,11 @@ def findings(facts: AuditFacts) -> list[Finding]:
     """What the rules make of the facts."""
     found = [finding for rule in rules() for finding in rule.check(facts)]
     return [*found, *budget_findings(facts), *live_findings(facts), *_unread(facts), *_lost(facts)]
+
+
+def findings_of(audited: Sequence[AuditFacts]) -> list[Finding]:
+    """What the rules make of several audits; a client's old read is one defect, whichever servers it is read from."""
+    return shared_once([finding for facts in audited for finding in findings(facts)])
 
 
 def _lost(facts: AuditFacts) -> Iterable[Finding]:
@@ -447,7 +453,9 @@ def _markers(thinking: Thinking, tokenizer: Vocabulary | None) -> Iterable[Marke
             yield MarkerFact(marker, (), None, None)
         else:
             ids = tuple(tokenizer.encode(marker))
-            yield MarkerFact(marker, ids, len(ids) == 1, len(ids) == 1 and ids[0] in tokenizer.special_ids)
+            special = len(ids) == 1 and ids[0] in tokenizer.special_ids
+            told = special or not isinstance(tokenizer, ServedTokenizer)  # a server does not say which are none
+            yield MarkerFact(marker, ids, len(ids) == 1, special if told else None)
 
 
 def _prompt_problem(model: Model, rendered: Survey) -> str | None:

@@ -6,7 +6,7 @@ import json
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,8 @@ class RefusedByTemplateError(Exception):
 class LabServer:
     """What answers. `change` edits each request as a server does that has a mind of its own.
 
-    `parser` runs in place of the family's, `spells` says whether `/tokenize` tells how tokens are spelled.
+    `parser` runs in place of the family's, `spells` says whether `/tokenize` tells how tokens are spelled, `special`
+    whether markers are special tokens.
     """
 
     def __init__(
@@ -48,8 +49,11 @@ class LabServer:
         version: str = "0.32.0",
         parser: str | None = None,
         spells: bool = True,
+        special: bool = False,
     ) -> None:
         family = build_lab(folder, name)
+        if special:
+            _flag_markers(folder, (*family.start, *family.end))
         self._speaker = Speaker(family, 40)
         self._family = replace(family, parser=parser) if parser is not None else family
         self._spells = spells
@@ -202,6 +206,14 @@ class LabServer:
 
 def _kwargs(body: dict[str, Any]) -> dict[str, Any]:
     return effective_kwargs(request_kwargs=body.get("chat_template_kwargs"))
+
+
+def _flag_markers(folder: Path, markers: Collection[str]) -> None:
+    """Make a model's markers special tokens, which decoding leaves out."""
+    value = json.loads((folder / "tokenizer.json").read_text())
+    for token in value["added_tokens"]:
+        token["special"] = token["special"] or token["content"] in markers
+    (folder / "tokenizer.json").write_text(json.dumps(value))
 
 
 def proxy(url: str, *, request: Change = lambda body: body, answer: Change = lambda value: value) -> FakeServer:

@@ -149,6 +149,15 @@ def test_a_server_without_a_parser_is_told_by_its_answers(run: Run, served: Call
     assert report["findings"][0]["message"].startswith("the model thinks and its server's answers are not split")
 
 
+def test_markers_that_decoding_hides_are_told_by_the_answers(run: Run, served: Callable[..., Served]) -> None:
+    code, report = audit(run, served("unparsed", special=True).url)
+    assert (code, report["facts"]["parser"]["mode"]) == (1, "none")
+    assert "none" in report["facts"]["live"]["explained_by"]
+    assert [marker["special"] for marker in report["facts"]["model"]["markers"]] == [True, True]
+    code, report = audit(run, served("unparsed").url)
+    assert [marker["special"] for marker in report["facts"]["model"]["markers"]] == [None, None]
+
+
 def test_another_parser_than_the_named_one(run: Run, served: Callable[..., Served]) -> None:
     code, report = audit(run, served().url, "--parser", "deepseek_r1")
     (finding,) = [f for f in report["findings"] if f["rule"] == "ENG508"]
