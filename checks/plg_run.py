@@ -87,6 +87,8 @@ _HINTS: Mapping[Aspect, str] = {
     "split": "compare with what was expected below; `reasonctl new-parser` writes a parser that passes",
     "truncated": "decide once for both modes where an output without its end marker goes: it is a thought",
     "tool-call": "end the thought where the tool call opens, and leave the call in content",
+    "prompt": "read the ids backwards to the start of the assistant's turn: the last marker there decides; without one "
+    "thinking has not ended, unless the request switches it off",
     "hold-back": "find the marker in the text, not in the delta's ids alone: its text may come later",
     "token-count": "write count_reasoning_tokens: ids before the end marker count, a start marker in the prompt too",
     "content-ids": "return the ids behind the end marker, an empty list where there is none",
@@ -145,9 +147,13 @@ def unloaded(static: Sequence[Finding], subject: Subject, problem: str, *, raise
 def failing(battery: Battery) -> dict[Aspect, list[Failing]]:
     """What failed, by aspect: named cases first, then generated outputs that none of them covers."""
     found: dict[Aspect, list[Failing]] = {}
+    # A prompt that is misread sends its stream the wrong way: that is the same defect.
+    misread = {id(one.case.cell) for one in battery.failed if one.case.name == "is-reasoning-end-before"}
     for outcome in battery.failed:
         raised = isinstance(outcome.got, Mapping) and "error" in outcome.got
         aspect: Aspect = "raised" if raised else outcome.case.aspect
+        if outcome.case.mode == "stream" and id(outcome.case.cell) in misread and not raised:
+            aspect = "prompt"
         found.setdefault(aspect, []).append((outcome, outcome.case.name))
     for outcome in battery.outcomes:
         if outcome.lost is not None:

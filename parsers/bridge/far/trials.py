@@ -201,7 +201,7 @@ def _times(far: Far, case: dict[str, Any]) -> list[float]:
     texts: Sequence[str] = case["texts"]
     unit: Sequence[int] = case["ids"]
     engine = bool(getattr(parser, "engine_based_streaming", False))
-    ends = getattr(parser, "is_reasoning_end_streaming", None)
+    asked = None if engine else getattr(parser, "is_reasoning_end_streaming", None)
     before, before_ids = case["head"]
     if before:
         parser.extract_reasoning_streaming("", before, before, [], list(before_ids), list(before_ids))
@@ -212,8 +212,8 @@ def _times(far: Far, case: dict[str, Any]) -> list[float]:
         now, now_ids = before + text, before_ids + ids
         begun = time.perf_counter()
         parser.extract_reasoning_streaming(before, now, text, before_ids, now_ids, ids)
-        if ends is not None and not engine:  # an engine says itself that it has seen the end
-            ends(now_ids, ids)
+        if asked is not None:  # an engine says itself that it has seen the end
+            asked(now_ids, ids)
         found.append(time.perf_counter() - begun)
         before, before_ids = now, now_ids
         if number > 2 * _WINDOW and time.monotonic() > ends:
