@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..budgets.files import read_text
+from ..errors import InputError
 from .facts import OldFieldRead
 from .finding import Location
 
@@ -38,6 +39,12 @@ _OLD_WORD = re.compile(r"(?<![\w-])(?:reasoning_content|reasoningContent)(?![\w-
 _WRITES = re.compile(
     r"""(?:reasoning_content|reasoningContent)["']?\s*(?:\??:(?!:)|=(?!=)|=>)|(?:setdefault|append)\(\s*["']reasoning_content"""
 )
+_TAKEN_APART = re.compile(
+    r"\{[^{}]*\b(?:reasoning_content|reasoningContent)\b[^{}]*\}\s*"
+    r"(?:=(?![=>])|(?::[^=]{0,80})?\)\s*(?:=>|\{)|of\b|\)\s*:)"
+)
+"""An object that is taken apart into names (`const { reasoning_content: text } = delta`): a read for all its colons."""
+_NEW_NAME = re.compile(r"(?<![\w$.])reasoning(?![\w$])")
 _ACCESS = re.compile(
     r"""(?:(?<![\w$])[A-Za-z_$][\w$]{0,40})?(?:\?\.|\.|::|->|\??\.?\[\s*["'`])?(?:reasoning_content|reasoningContent)(?:["'`]\s*\])?"""
 )
@@ -47,13 +54,17 @@ _NEARBY = 6
 _NEW_READ = re.compile(r"""(?:\.|\?\.|\[["']|get\(["']|getattr\([^,]+,\s*["']|["'])reasoning(?:["'\])]|\b(?!_))""")
 
 
-def read_clients(paths: Sequence[str]) -> tuple[OldFieldRead, ...]:
+def read_clients(paths: Sequence[str], *, unread: list[InputError] | None = None) -> tuple[OldFieldRead, ...]:
     """Every line of these files, or of the sources in these folders, where the old field alone is read.
 
     A read is told by its access and no more of its line, which may hold a key or a token.
 
+    Args:
+        paths: files and folders.
+        unread: takes what is wrong with a folder's file that cannot be read; the others are read all the same.
+
     Raises:
-        InputError: a file cannot be read.
+        InputError: a file that is named itself cannot be read, or one of a folder without `unread`.
     """
     found: list[OldFieldRead] = []
     for given in paths:
@@ -61,7 +72,13 @@ def read_clients(paths: Sequence[str]) -> tuple[OldFieldRead, ...]:
         files = sorted(_sources(path)) if path.is_dir() else [path]
         for file in files:
             shown = str(file)
-            text = read_text(file, shown=shown)
+            try:
+                text = read_text(file, shown=shown)
+            except InputError as error:
+                if unread is None or file == path:
+                    raise
+                unread.append(error)
+                continue
             if OLD in text or "reasoningContent" in text:
                 found += _reads(text, shown)
     return tuple(found)
@@ -88,7 +105,10 @@ def _reads(text: str, shown: str) -> Iterator[OldFieldRead]:
     rows = text.splitlines()
     for number, row in enumerate(rows, 1):
         match = _OLD_WORD.search(row)
-        if match is None or _COMMENT.match(row) or _WRITES.search(row):
+        apart = _TAKEN_APART.search(row)
+        if match is None or _COMMENT.match(row) or (apart is None and _WRITES.search(row)):
+            continue
+        if apart is not None and _NEW_NAME.search(apart[0]):
             continue
         near = rows[max(0, number - 1 - _NEARBY) : number + _NEARBY]
         if not any(_NEW_READ.search(_OLD_WORD.sub("", other)) for other in near):
@@ -101,8 +121,10 @@ def _python_reads(tree: ast.Module, text: str, shown: str) -> Iterator[OldFieldR
     rows = text.splitlines()
     seen: set[int] = set()
     for scope in _scopes(tree):
+        looped = [text for node in ast.iter_child_nodes(scope) for text in _looped(node)]
         old = [node for node in _own(scope) if _read_name(node) == OLD]
-        if not old or any(_read_name(node) == NEW for node in _own(scope)):
+        old += [text for text in looped if text.value == OLD]
+        if not old or any(_read_name(node) == NEW for node in _own(scope)) or any(t.value == NEW for t in looped):
             continue
         for node in old:
             named = _names_it(node)
@@ -113,6 +135,16 @@ def _python_reads(tree: ast.Module, text: str, shown: str) -> Iterator[OldFieldR
             end = (named.end_col_offset or 0) - (0 if isinstance(named, ast.Attribute) else 1)
             column = len(rows[line - 1].encode()[:end].decode(errors="replace")) - len(OLD) + 1
             yield OldFieldRead(Location(shown, line, max(column, 1)), _access(node))
+
+
+def _looped(node: ast.AST) -> Iterator[ast.Constant]:
+    """The texts that a loop of this scope goes over, as names of fields: `for key in ("reasoning_content",)`."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        return
+    if isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)) and isinstance(node.iter, (ast.Tuple, ast.List)):
+        yield from (item for item in node.iter.elts if isinstance(item, ast.Constant) and isinstance(item.value, str))
+    for child in ast.iter_child_nodes(node):
+        yield from _looped(child)
 
 
 def _names_it(node: ast.expr) -> ast.expr:

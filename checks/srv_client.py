@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from .. import versions
 from .facts import AuditFacts
 from .finding import Finding
 from .rule import Rule, register
+
+
+def shared_once(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings of several servers, those about one place in a client as one: the first server's, about none alone."""
+    kept: dict[tuple[object, ...], Finding] = {}
+    for number, finding in enumerate(findings):
+        if finding.rule != ClientReadsOldField.id:
+            kept[number,] = finding
+            continue
+        key = (finding.location, finding.subject.get("key"))
+        first = kept.setdefault(key, finding)
+        if first is not finding:
+            same = {name: value for name, value in first.subject.items() if finding.subject.get(name) == value}
+            kept[key] = replace(first, subject=same)
+    return list(kept.values())
 
 
 @register

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -110,13 +110,14 @@ def audit(
     if print_ is not None and print_ not in PRINTABLE:
         raise InputError(f"{print_!r} cannot be printed", source="--print", mend="use --print flags")
     sent, asked = _sent(requests, budget)
+    unread_clients: list[InputError] = []
     given = Given(
         parser=parser,
         chat_template=template_file,
         asked=(*_asked(chat_template_kwargs), *options.variants),
         requests=sent,
         budget=asked,
-        clients=_clients(client or []),
+        clients=_clients(client or [], unread_clients),
     )
     given_map = parse_model_map(model_map) if model_map else None
     jobs = partial(find_jobs, paths or [], model, serve, given_map, options.settings.models)
@@ -132,6 +133,7 @@ def audit(
         audited, unread = _all_audited(found, given, options, live)
     if print_ is not None:
         raise typer.Exit(_print_flags(audited))
+    unread += [_unread(error, "file") for error in unread_clients]
     return _report(audited, replace(found, unread=(*found.unread, *unread)), options)
 
 
@@ -171,14 +173,14 @@ def _sent(path: str | None, budget: str | None) -> tuple[tuple[SentRequest, ...]
     return sent_requests(found) if path is not None else None, BudgetAsked(config, found, documents)
 
 
-def _clients(paths: Sequence[str]) -> tuple[OldFieldRead, ...] | None:
+def _clients(paths: Sequence[str], unread: list[InputError]) -> tuple[OldFieldRead, ...] | None:
     if not paths:
         return None
     from ..checks.clients import read_clients
 
     for path in paths:
         not_empty(client=path)
-    return read_clients(paths)
+    return read_clients(paths, unread=unread)
 
 
 def _one_for(live: LiveServer | None, found: Jobs, options: CheckOptions) -> None:
@@ -196,9 +198,7 @@ def _all_audited(
     found: Jobs, given: Given, options: CheckOptions, live: LiveServer | None
 ) -> tuple[list[AuditFacts], list[Unread]]:
     """The facts of every job. One server of several that cannot be looked at does not keep the others from it."""
-    from ..checks.finding import Location
     from ..prompts.model import load_model
-    from ..serve.read import Unread
 
     audited: list[AuditFacts] = []
     unread: list[Unread] = []
@@ -211,14 +211,8 @@ def _all_audited(
         except InputError as error:
             if job.command is None or len(found.jobs) + len(found.others) == 1:
                 raise
-            place = job.command.location
-            unread.append(
-                Unread(
-                    Location(error.source or place.path, error.line or place.line, error.column or place.column),
-                    f"the server {job.command.name} was not looked at: {error.message}",
-                    "server",
-                )
-            )
+            lost = _unread(error, "server", job.command.location)
+            unread.append(replace(lost, reason=f"the server {job.command.name} was not looked at: {lost.reason}"))
     if not audited and not found.others:
         first = unread[0]
         raise InputError(
@@ -229,6 +223,17 @@ def _all_audited(
             mend="mend it, as well as the others",
         )
     return audited, unread
+
+
+def _unread(error: InputError, kind: Literal["file", "server"], place: Location | None = None) -> Unread:
+    """What could not be read, at the error's own place, else at `place`."""
+    from ..checks.finding import Location
+    from ..serve.read import Unread
+
+    at = place or Location(error.source or "", 1, 1)
+    return Unread(
+        Location(error.source or at.path, error.line or at.line, error.column or at.column), error.message, kind
+    )
 
 
 def _audited(job: Job, model: Model | None, given: Given, options: CheckOptions, live: LiveServer | None) -> AuditFacts:
@@ -337,7 +342,7 @@ def _print_flags(audited: Sequence[AuditFacts]) -> int:
 
 
 def _report(audited: Sequence[AuditFacts], found: Jobs, options: CheckOptions) -> Report:
-    from ..checks.audit import findings
+    from ..checks.audit import findings_of
     from ..checks.audit_json import facts_json
     from ..checks.coverage import coverage
     from ..checks.finding import Coverage
@@ -373,7 +378,7 @@ def _report(audited: Sequence[AuditFacts], found: Jobs, options: CheckOptions) -
         target=targets[0] if targets else str(options.engines.target(options.target, None)),
         engine=options.engines.described if any(facts.registered for facts in audited) else BUILTIN_ENGINE,
         facts=shown,
-        findings=[*(finding for facts in audited for finding in findings(facts)), *unread],
+        findings=[*findings_of(audited), *unread],
         coverage=rows,
         policy=options.policy,
     )

@@ -97,6 +97,7 @@ class Owners:
 
     def __init__(self, inputs: Sequence[Input]) -> None:
         self._inputs = inputs
+        self._targets = {str(one.facts.get("target") or one.run.target) for one in inputs}
         self._best: dict[tuple[Any, ...], list[Input]] = {}
         self._turn: Counter[tuple[Any, ...]] = Counter()
         self._told: dict[int, tuple[Finding, Input | None]] = {}
@@ -135,10 +136,9 @@ class Owners:
 
         The runs of a gate are each judged as another server, which their own names tell.
         """
-        judged = {str(one.facts.get("target") or report.target) for one in self._inputs}
         if report.command == "gate":
             return ""
-        if len(judged) < 2:
+        if len(self._targets) < 2:
             return report.target
         owner = self.of(finding)
         return str(owner.facts.get("target") or report.target) if owner is not None else ""

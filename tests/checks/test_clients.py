@@ -69,3 +69,34 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_a_read_is_its_access_alone_one_a_line(tmp_path: Path, text: str, expected: list[tuple[int, str]]) -> None:
     (tmp_path / "a.py").write_text(text + "\n")
     assert [(r.location.column, r.text) for r in read_clients([str(tmp_path / "a.py")])] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        ("a.ts", "const { reasoning_content: rc, content } = delta;\nuse(rc);\n", [1]),
+        ("a.ts", "function f({ reasoning_content: rc }: Delta) {\n  use(rc);\n}\n", [1]),
+        ("a.ts", "deltas.map(({ reasoning_content: rc }) => rc);\n", [1]),
+        ("a.ts", "const { reasoning_content: rc, reasoning } = delta;\n", []),
+        ("a.ts", "send({ reasoning_content: text });\n", []),
+        ("a.ts", "const message = { role, reasoning_content: text };\n", []),
+        ("a.ts", "type Delta = {\n  reasoning_content: string;\n};\n", []),
+        ("a.py", 'for k in ("reasoning_content",):\n    out(getattr(delta, k))\n', [1]),
+        ("a.py", 'for k in ("reasoning", "reasoning_content"):\n    out(getattr(delta, k))\n', []),
+        ("a.py", 'x = [delta[k] for k in ["content", "reasoning_content"]]\n', [1]),
+        ("a.py", 'FIELDS = ("reasoning_content",)\n', []),
+    ],
+)
+def test_names_that_are_taken_apart_or_gone_over(tmp_path: Path, name: str, text: str, expected: list[int]) -> None:
+    (tmp_path / name).write_text(text)
+    assert [read.location.line for read in read_clients([str(tmp_path / name)])] == expected
+
+
+def test_a_folders_unreadable_file_is_told_and_passed_by(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(bytes(range(256)) * 4)
+    (tmp_path / "b.py").write_text("print(delta.reasoning_content)\n")
+    unread: list[InputError] = []
+    assert len(read_clients([str(tmp_path)], unread=unread)) == 1
+    assert [Path(error.source or "").name for error in unread] == ["a.json"]
+    with pytest.raises(InputError):
+        read_clients([str(tmp_path / "a.json")], unread=unread)

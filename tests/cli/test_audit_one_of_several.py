@@ -161,3 +161,21 @@ def test_a_release_that_nothing_tells_is_said_to_be_assumed(run: Run, tmp_path: 
     assert (rows["new"]["status"], rows["new"]["reason"]) == ("examined", "new")
     _, told = as_json(run, str(tmp_path / "compose.yaml"), *QWEN, "--select", "SRV201", "--target", "vllm==0.33.0")
     assert {f["confidence"] for f in told["findings"]} == {"high"}
+
+
+def test_a_clients_old_read_is_one_finding_whatever_it_is_read_from(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "compose.yaml").write_text(MIXED)
+    (tmp_path / "client").mkdir()
+    (tmp_path / "client" / "a.py").write_text("print(delta.reasoning_content)\n")
+    (tmp_path / "client" / "b.json").write_bytes(bytes(range(256)) * 4)
+    arguments = (str(tmp_path / "compose.yaml"), *QWEN, "--client", str(tmp_path / "client"))
+    _, report = as_json(run, *arguments, "--select", "SRV208,INT903")
+    (found,) = [f for f in report["findings"] if f["rule"] == "SRV208"]
+    assert "server" not in found["subject"]
+    assert found["subject"]["model"] == "fixture:qwen3"
+    assert "vllm==0.22.1 never sends" in found["message"]
+    (unread,) = [f for f in report["findings"] if f["rule"] == "INT903"]
+    assert unread["location"]["path"].endswith("b.json")
+    one = "vllm serve m --reasoning-parser qwen3"
+    _, single = as_json(run, "--serve", one, *QWEN, "--client", str(tmp_path / "client" / "a.py"), "--select", "SRV208")
+    assert [f["subject"]["server"] for f in single["findings"]] == ["m"]
