@@ -47,6 +47,7 @@ def render(report: Report) -> str:
     suites = _suites(report)
     root = ElementTree.Element("testsuites", name="reasonctl")
     totals = dict.fromkeys(_COUNTS, 0)
+    verdict = verdict_line(report)
     for name, suite in suites.items():
         if not suite.cases:
             continue
@@ -62,7 +63,7 @@ def render(report: Report) -> str:
             element.set(key, str(number))
             totals[key] += number
         out = ElementTree.SubElement(element, "system-out")
-        out.text = verdict_line(report)
+        out.text = verdict
     for key, number in totals.items():
         root.set(key, str(number))
     ElementTree.indent(root)
@@ -126,11 +127,10 @@ def _examined(one: Input) -> Iterator[tuple[str, str, str]]:
     for item in facts.get("inputs") or []:
         yield f"{counted(item['traces'], 'trace')} read", "ok", ""
     for result in facts.get("results") or []:
-        if one.path in (None, result.get("path")):
-            status = str(result["status"])
-            outcome = {"ok": "ok", "unsupported": "skipped"}.get(status, "noted")
-            why = visible(str(result.get("reason") or status))
-            yield subject_name({"trace": result["trace"], "parser": result["parser"]}), outcome, why
+        status = str(result["status"])
+        outcome = {"ok": "ok", "unsupported": "skipped"}.get(status, "noted")
+        why = visible(str(result.get("reason") or status))
+        yield subject_name({"trace": result["trace"], "parser": result["parser"]}), outcome, why
     for row in facts.get("resolutions") or []:
         request = {"reasoning_effort": row["effort"], "thinking_token_budget": row["request_budget"]}
         named = {key: value for key, value in request.items() if value is not None}
@@ -169,7 +169,7 @@ def _unexplained(one: Input, suite: _Suite) -> None:
 def _fill(report: Report, element: ElementTree.Element, case: _Case) -> str | None:
     """Write a case's outcome; which of the suite's counts it belongs to, None where it passed."""
     counting = [finding for finding in case.findings if report.policy.counts(finding)]
-    others = [_told(finding) for finding in case.findings if finding not in counting] + case.notes
+    others = [_told(finding) for finding in case.findings if not report.policy.counts(finding)] + case.notes
     outcome = None
     if counting or case.failed or case.lost:
         lost = [finding for finding in counting if finding.rule == _LOST]
