@@ -7,7 +7,8 @@ from typing import Any
 
 from . import html_budget
 from .markup import Child, Html, el, exact, fields, join, table
-from .wording import variant_name
+from .terms import first_failure, model_rows
+from .wording import live_said, variant_name
 
 _LETTER = {"open": "O", "closed": "C", "closed-bare": "B", "none": "–", "error": "!"}
 _MEANS = {
@@ -28,6 +29,7 @@ def show(facts: Mapping[str, Any], target: str) -> Html:
         matrix(facts.get("prompt_states") or []),
         _requests(facts.get("parser") or {}),
         _candidates(facts.get("parser") or {}),
+        el("p", "live: ", live_said(facts["live"])) if facts.get("live") else None,
         _history(facts.get("history") or []),
         html_budget.in_audit(facts["budget"], target) if facts.get("budget") else None,
         el("p", "paste ", el("code", " ".join(map(str, flags)), class_="paste")) if flags else None,
@@ -121,17 +123,7 @@ def _ending(number: int, row: Mapping[str, Any]) -> Html:
 
 
 def _model(model: Mapping[str, Any]) -> Html | None:
-    rows: list[tuple[Child, Child]] = []
-    if model.get("source"):
-        names = [model.get("kind"), model.get("model_type"), *(model.get("architectures") or [])]
-        rows.append(("model", f"{model['source']} ({', '.join(str(name) for name in names if name)})"))
-    template = model.get("template")
-    if template:
-        reads = ", ".join(template.get("reads") or []) or "no kwargs"
-        rows.append(("template", f"{template['origin']} {str(template['sha256'])[:8]}, reads {reads}"))
-    tokenizer = model.get("tokenizer")
-    if isinstance(tokenizer, Mapping) and tokenizer.get("kind") != "model":
-        rows.append(("tokenizer", f"{tokenizer.get('kind')}: {tokenizer.get('reason') or 'not given'}"))
+    rows: list[tuple[Child, Child]] = [*model_rows(model)]
     markers = [_marker(marker) for marker in model.get("markers") or []]
     if markers:
         rows.append(("markers", join(*(join(marker, " ") for marker in markers))))
@@ -203,12 +195,7 @@ def _candidate(row: Mapping[str, Any], parser: Mapping[str, Any]) -> tuple[Child
     mark = {"pass": ("✓", "good"), "fail": ("✕", "bad")}.get(fit, ("–", "dim"))
     probes = row.get("probes") or {}
     passed, failed = int(probes.get("passed", 0)), int(probes.get("failed", 0))
-    failures = row.get("failures") or []
-    first = failures[0] if failures else None
-    said = str(row["reason"]) if row.get("reason") else ""
-    if first is not None:
-        how = "streamed" if first.get("mode") == "stream" else "whole"
-        said = f"{first['symptom']} at {first['conversation']}, {variant_name(first.get('variant') or {})} ({how})"
+    said = str(row.get("reason") or first_failure(row))
     return (
         join(el("code", str(row["name"])), *(el("span", role, class_="chip") for role in roles)),
         el("span", f"{mark[0]} {fit}", class_=mark[1]),

@@ -1,11 +1,11 @@
-"""What checks, chunkings and budgets are called in every report."""
+"""What checks, chunkings, budgets, models and probes are called in every report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .wording import counted
+from .wording import counted, variant_name
 
 FAILED: Mapping[str, str] = {
     "stream_equals_full": "streaming differs",
@@ -47,3 +47,25 @@ def source_name(row: Mapping[str, Any]) -> str:
     return {"request": "the request", "scalar": "the one budget", "none": "no cutoff"}.get(
         row["source"], str(row["source"])
     )
+
+
+def model_rows(model: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What an audit says of a model, of its template, and of a tokenizer that is not the model's."""
+    if model:
+        names = [model.get("kind"), model.get("model_type"), *(model.get("architectures") or [])]
+        yield "model", f"{model.get('source')} ({', '.join(str(name) for name in names if name)})"
+    template = model.get("template")
+    if template:
+        reads = ", ".join(template.get("reads") or []) or "no kwargs"
+        yield "template", f"{template['origin']} {str(template['sha256'])[:8]}, reads {reads}"
+    tokenizer = model.get("tokenizer")
+    if isinstance(tokenizer, Mapping) and tokenizer.get("kind") != "model":
+        yield "tokenizer", f"{tokenizer.get('kind')}: {tokenizer.get('reason') or 'not given'}"
+
+
+def first_failure(candidate: Mapping[str, Any]) -> str:
+    """The first probe that a parser fails, in words; empty where it fails none."""
+    for first in candidate.get("failures") or []:
+        how = "streamed" if first.get("mode") == "stream" else "whole"
+        return f"{first['symptom']} at {first['conversation']}: {variant_name(first.get('variant') or {})} ({how})"
+    return ""

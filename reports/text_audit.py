@@ -12,7 +12,8 @@ from ..checks.report import Report
 from . import text_budget
 from .page import STYLE, Page, styled
 from .paste import Whole
-from .wording import compact, counted, judged_as, quoted, shortened, variant_name, visible
+from .terms import first_failure, model_rows
+from .wording import compact, judged_as, live_said, quoted, shortened, variant_name, visible
 
 _STATE_STYLE = {"open": "magenta", "closed": "green", "closed-bare": "green", "none": "", "error": STYLE["error"]}
 _SHOWN_CANDIDATES = 5
@@ -32,7 +33,7 @@ def show(page: Page, report: Report) -> None:
         _parser(page, facts.get("parser") or {})
         if facts.get("live"):
             page.blank()
-            page.fields([("live", _live(facts["live"]))])
+            page.fields([("live", live_said(facts["live"]))])
         if facts.get("budget"):
             text_budget.show_in_audit(page, facts["budget"], str(facts.get("target") or report.target))
         flags = facts.get("serve_flags")
@@ -93,16 +94,7 @@ def _same_file(finding: Finding, place: Mapping[str, Any]) -> bool:
 def _model(page: Page, report: Report, facts: Mapping[str, Any]) -> None:
     model = facts.get("model") or {}
     rows: list[tuple[str, str | Text]] = [("judged as", judged_as(report))]
-    if model:
-        names = [model.get("kind"), model.get("model_type"), *(model.get("architectures") or [])]
-        rows.append(("model", f"{model.get('source')} ({', '.join(str(name) for name in names if name)})"))
-    template = model.get("template")
-    if template:
-        reads = ", ".join(template.get("reads") or []) or "no kwargs"
-        rows.append(("template", f"{template['origin']} {str(template['sha256'])[:8]}, reads {reads}"))
-    tokenizer = model.get("tokenizer")
-    if isinstance(tokenizer, Mapping) and tokenizer.get("kind") != "model":
-        rows.append(("tokenizer", f"{tokenizer.get('kind')}: {tokenizer.get('reason') or 'not given'}"))
+    rows += model_rows(model)
     markers = [_marker(marker) for marker in model.get("markers") or []]
     if markers:
         rows.append(("markers", ", ".join(markers)))
@@ -201,21 +193,6 @@ def _parser(page: Page, parser: Mapping[str, Any]) -> None:
         page.table(("parser", "fit", "probes", ""), _candidate_rows(page, parser, judged))
 
 
-def _live(live: Mapping[str, Any]) -> str:
-    """The running server, what it answered, and which parsers give exactly that."""
-    where = f"{live['server']} at {live['url']}, model {live['model']}"
-    if live.get("problem"):
-        return f"{where}: not evaluated: {live['problem']}"
-    answers = [answer for answer in live["answers"] if answer["explained_by"] is not None]
-    told = f"{where}: {counted(len(answers), 'answer')}"
-    names = ["no parser" if name == "none" else name for name in live.get("explained_by") or []]
-    if not names:
-        return f"{told}, and no one parser gives them all"
-    shown = f"{', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}"
-    untold = "" if live["parser_known"] else "; which parser runs there is not told"
-    return f"{told}, exactly what {shown} {'gives' if len(names) == 1 else 'give'}{untold}"
-
-
 def _request_row(page: Page, group: Sequence[Mapping[str, Any]]) -> tuple[str | Text, ...]:
     """What a kind of request gets from the judged parser; variants that fare alike are one row."""
     row = group[0]
@@ -274,9 +251,4 @@ def _probes(row: Mapping[str, Any]) -> str:
 def _remark(page: Page, row: Mapping[str, Any]) -> str:
     if row.get("reason"):
         return shortened(compact(row["reason"]), page.limit)
-    failures = row.get("failures") or []
-    if not failures:
-        return ""
-    first = failures[0]
-    how = "streamed" if first.get("mode") == "stream" else "whole"
-    return f"{first['symptom']} at {first['conversation']}: {variant_name(first.get('variant') or {})} ({how})"
+    return first_failure(row)
