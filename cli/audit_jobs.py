@@ -89,13 +89,25 @@ def find_jobs(
     for command in commands:
         source = model if model is not None else mapped(command, wanted)
         jobs.append(Job(source, command, source is not None))
-    unused = sorted(set(model_map or {}) - {name for command in commands for name in _names(command)})
-    if unused:
-        known = ", ".join(sorted({name for command in commands for name in _names(command)})) or "none"
-        raise InputError(f"no server's model is called {unused[0]!r}", source="--model-map", mend=f"there is {known}")
+    _check_map(model_map or {}, commands)
     if not jobs and not others:
         raise InputError("nothing to audit", mend="give --model X, a model folder, or --serve with a serve command")
     return Jobs(tuple(jobs), others, tuple(unread), tuple(folders))
+
+
+def _check_map(given: Mapping[str, str], commands: Sequence[ServeCommand]) -> None:
+    """Refuse a `--model-map` no entry of which is used; of one that is used in part, the rest is told on stderr."""
+    called = {name for command in commands for name in _names(command)}
+    unused = sorted(set(given) - called)
+    if not unused:
+        return
+    there = f"there is {', '.join(sorted(called)) or 'none'}"
+    if len(unused) == len(given):
+        raise InputError(f"no server's model is called {unused[0]!r}", source="--model-map", mend=there)
+    import typer
+
+    names = ", ".join(map(repr, unused))
+    typer.echo(f"reasonctl: --model-map: no server's model here is called {names}; {there}", err=True)
 
 
 def parse_model_map(values: Sequence[str]) -> dict[str, str]:

@@ -181,3 +181,11 @@ def test_the_parser_of_structured_outputs_config_is_judged(run: Run) -> None:
     assert report["facts"]["parser"]["configured"] == "deepseek_r1"
     assert "FIT101" not in rules(report)
     assert "SRV206" in rules(report, "warning")
+
+
+def test_a_map_for_several_manifests_may_name_models_that_this_one_has_not(run: Run, tmp_path: Path) -> None:
+    path = str(deployment(tmp_path))
+    given = ("--model-map", "org/m=fixture:qwen3", "--model-map", "org/x=fixture:instruct")
+    code, out, err = run(path, *given, "--format", "json")
+    assert (code, json.loads(out)["facts"]["servers"][0]["model"]["source"]) == (0, "fixture:qwen3")
+    assert "no server's model here is called 'org/x'; there is " in err
