@@ -127,15 +127,17 @@ class ThinkingAteTheAnswer(SplitRule):
 
     @classmethod
     def mends(cls, facts: ReplayFacts, result: Result) -> tuple[Mend, ...]:
+        """A budget that leaves room for the answer; a parser only where the prompt had closed thinking."""
+        state = facts.trace.state
+        if state is not None and state.state in ("closed", "closed-bare"):
+            return super().mends(facts, result)
         cut = next((one for one in facts.trace.what_ifs.get(result.parser, ()) if one.kind == "forced-end"), None)
         refuses = facts.command is not None and missing_strings(facts.command, facts.target) is not None
         if cut is None or not cut.sound or refuses or budget_of(facts) is not None:
-            return super().mends(facts, result)
+            return ()
         tokens = cut.change["thinking_token_budget"]
         outcome = "cut there it splits right; the answer itself is not in the recording"
-        return Mend("client", f'extra_body={{"thinking_token_budget": {tokens}}}', outcome), *super().mends(
-            facts, result
-        )
+        return (Mend("client", f'extra_body={{"thinking_token_budget": {tokens}}}', outcome),)
 
     @classmethod
     def hint(cls, facts: ReplayFacts, result: Result) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ..parsers import ROWS
 from ..parsers.run import ModeResult
 from ..traces.replay import Result
-from ..traces.splits import HARMONY
+from ..traces.splits import HARMONY, matches
 from ..traces.whatif import WhatIf
 from .evidence import said
 from .finding import Finding
@@ -75,11 +76,15 @@ class RecordedDiffers(SplitRule):
         if not result.served and recorded.parser is not None:
             return None
         got = {"reasoning": shorten(recorded.reasoning), "content": shorten(recorded.content)}
+        compared = result.primary if facts.trace.deltas and result.primary is not None else result.full
+        how = called(compared)
         said_by = "the fixture expects" if facts.trace.source == "canitoolcall" else "the server returned"
-        return f"{said_by} another split than {who(result)} gives on this output", None, {"recorded": got}
+        return f"{said_by} another split than {who(result)} gives on this output, {how}", None, {"recorded": got}
 
     @classmethod
     def hint(cls, facts: ReplayFacts, result: Result) -> str:
+        if _as_a_stream(facts, result):
+            return "streamed, it gives exactly what was recorded: this trace lacks the deltas of its stream"
         matching = [other.parser for other in facts.trace.results if other.matches_recorded]
         if matching:
             return f"{', '.join(matching[:3])} gives exactly what was recorded: check what the server really runs"
@@ -91,11 +96,20 @@ class RecordedDiffers(SplitRule):
 
     @classmethod
     def cause(cls, facts: ReplayFacts, result: Result) -> Cause | None:
+        if _as_a_stream(facts, result):
+            return None
         none = next((one for one in facts.trace.what_ifs.get(result.parser, ()) if one.kind == "no-parser"), None)
         if facts.given and none is not None and none.result.matches_recorded and facts.trace.raw.strip():
             steps = (("server", "without a reasoning parser the server returns exactly what was recorded"),)
             return Cause("FIT101", steps)
         return None
+
+
+def _as_a_stream(facts: ReplayFacts, result: Result) -> bool:
+    """What was recorded is what the parser streams, though no deltas were recorded."""
+    row = ROWS.get(result.parser)
+    modes = [] if facts.trace.deltas else [mode for mode in result.real_modes if mode.chunking is not None]
+    return any(matches(facts.trace.recorded, mode, row, stripped=True) for mode in modes)
 
 
 def _with(changed: WhatIf) -> str:

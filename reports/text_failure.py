@@ -66,13 +66,13 @@ def failure(
         findings: those of this trace, the gravest first.
     """
     _splits(page, recorded, served, comparison, findings)
-    explained(page, findings, served)
+    mended = explained(page, findings, served)
     _table(page, comparison)
-    told(page, findings, served)
+    told(page, findings, served, mended)
 
 
-def explained(page: Page, findings: Sequence[Finding], result: Mapping[str, Any]) -> None:
-    """The cause, step by step, and the mends.
+def explained(page: Page, findings: Sequence[Finding], result: Mapping[str, Any]) -> Sequence[str]:
+    """The cause, step by step, and the mends of the same finding; returns the changes that were told.
 
     Args:
         page: where it goes.
@@ -82,9 +82,11 @@ def explained(page: Page, findings: Sequence[Finding], result: Mapping[str, Any]
     first = next((finding for finding in findings if finding.evidence.get("chain")), None)
     if first is not None:
         _cause(page, first, result)
-    mended = next((finding.evidence["mends"] for finding in findings if finding.evidence.get("mends")), None)
-    if mended is not None:
+    story = first or next((finding for finding in findings if finding.evidence.get("mends")), None)
+    mended = (story.evidence.get("mends") if story is not None else None) or ()
+    if mended:
         _mends(page, mended)
+    return [str(mend["change"]) for mend in mended]
 
 
 def _splits(
@@ -241,26 +243,27 @@ def _head(mode: str) -> str:
     return _HEADS.get(mode) or mode.replace("holdback:", "held ")
 
 
-def told(page: Page, findings: Sequence[Finding], result: Mapping[str, Any]) -> None:
+def told(page: Page, findings: Sequence[Finding], result: Mapping[str, Any], mended: Sequence[str] = ()) -> None:
     """The findings of one trace, a line each, and what to do where no mend was replayed: what several say, once.
 
     Args:
         page: where it goes.
         findings: those of one trace, the gravest first.
         result: what the parser made of it, for what keeps the confidence down.
+        mended: changes that were told already; hints that say them again are left out.
     """
     shown = [finding for finding in findings if page.verbose or finding.severity != "info"]
     if not shown:
         return
     page.blank()
-    mended = any(finding.evidence.get("mends") for finding in findings)
     doubted = [finding for finding in shown if finding.confidence != "high"]
     alike = len(doubted) > 1 and len({finding.confidence for finding in shown}) == 1
     for number, finding in enumerate(shown):
         entry = f" ({result['entry']})" if result.get("entry") else ""  # the heading has told it
         message = finding.message.removesuffix(entry)
         one_line(page, replace(finding, message=message), indent=4, confidence=not alike)
-        if finding.hint and not _said_elsewhere(shown, number) and (finding.severity == "info" or not mended):
+        repeated = any(change in (finding.hint or "") for change in mended) or _said_elsewhere(shown, number)
+        if finding.hint and not repeated:
             page.fields([("instead", Advice(finding.hint))], indent=6)
     if alike:
         doubts = [why for key, why in _DOUBTS.items() if key == result.get("tokenizer") or result.get(key)]

@@ -119,8 +119,7 @@ def _told(
     alone = int(facts.get("traces", 1)) == 1
     _trace(page, rows, best, recorded, most=_SPLITS_ALONE if alone and page.verbose else _SPLITS)
     _compared(page, (facts.get("compared") or {}).get(name) or {}, (best or {}).get("parsers") or ())
-    explained(page, findings, rows[0])
-    told(page, findings, rows[0])
+    told(page, findings, rows[0], explained(page, findings, rows[0]))
 
 
 def _worst_first(traces: Mapping[str, Sequence[Mapping[str, Any]]], findings: Iterable[Finding]) -> list[str]:

@@ -224,6 +224,17 @@ def test_a_recorded_split_is_held_against_the_parser_that_served() -> None:
     assert "RPL405" not in rules(trace, "qwen3")
 
 
+def test_a_stream_without_its_deltas_is_recognised() -> None:
+    """In full deepseek_r1 takes the answer for a thought; what was recorded is what it streams."""
+    trace = make("It is 4.", CLOSED, recorded={"parser": "deepseek_r1", "reasoning": None, "content": "It is 4."})
+    finding = one("RPL405", trace, given=True)
+    assert finding.message == "the server returned another split than deepseek_r1 gives on this output, in full"
+    assert finding.hint == "streamed, it gives exactly what was recorded: this trace lacks the deltas of its stream"
+    assert finding.cause is None
+    other = make("It is 4.", CLOSED, recorded={"parser": "deepseek_r1", "reasoning": "It", "content": "is 4."})
+    assert "deltas of its stream" not in str(one("RPL405", other, given=True).hint)
+
+
 def test_a_lossy_trace_is_never_held_against_anyone() -> None:
     parts = (("reasoning", "hm"), ("content", "4"))
     recorded = Recorded(reasoning="other", content="4", has_split=True, parser="qwen3", finish_reason="stop")

@@ -285,3 +285,13 @@ def test_without_model_and_server_nothing_is_tried() -> None:
     (finding,) = [f for f in findings(ReplayFacts(facts)) if f.rule == "RPL403"]
     assert (facts.what_ifs, finding.cause, finding.evidence.get("chain")) == ({}, None, None)
     assert "give --model or --serve for the cause" in finding.hint
+
+
+def test_no_parser_is_a_mend_of_a_thought_that_was_cut() -> None:
+    """deepseek_r1 fails in larger deltas here, which another parser mends; that no answer came, it does not."""
+    cut = found(replayed("<think>hm hm hm hm hm hm", "deepseek_r1", model="fixture:qwen3", finish="length"))
+    by_rule = {finding.rule: finding for finding in cut}
+    assert {"RPL402", "RPL411"} <= set(by_rule)
+    changes = {rule: [mend["change"] for mend in by_rule[rule].evidence.get("mends", ())] for rule in by_rule}
+    assert changes["RPL402"] == ["--reasoning-parser qwen3"]
+    assert not any("--reasoning-parser" in change for change in changes["RPL411"])

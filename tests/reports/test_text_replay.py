@@ -113,6 +113,7 @@ def test_a_failing_trace_is_told_as_a_story(replay_report: Report) -> None:
         " held 12: text comes 12 characters behind its ids, as with stop strings",
         "",
         " error RPL403 replay-marker-leak: </think> stands in content",
+        f" instead {FLAG}",
         "",
     ]
 
@@ -193,6 +194,39 @@ def test_a_hint_and_a_doubt_that_several_findings_share_are_told_once(replay_rep
         f" instead {long}",
         " error RPL408 slug: message of RPL408",
         " confidence medium: the tokenizer is assumed",
+    ]
+
+
+def test_mends_are_those_of_the_finding_whose_cause_is_told(replay_report: Report) -> None:
+    """Another finding's mend is its own hint: it does not follow from this cause."""
+    where = {"trace": "t1", "parser": "poolside_v1"}
+    other = [{"side": "server", "change": "--reasoning-parser qwen3", "replayed": "splits right"}]
+    own = [{"side": "client", "change": "extra_body={}", "replayed": "splits right"}]
+    chain = [["request", "no thinking budget"]]
+    hint = "--reasoning-parser qwen3 (replayed: splits right)"
+    found = [
+        Finding("RPL402", "slug", "warning", "high", "deltas", hint, subject=where, evidence={"mends": other}),
+        Finding(
+            "RPL411",
+            "slug",
+            "warning",
+            "high",
+            "cut",
+            "extra_body={} (replayed: splits right)",
+            cause="FIT109",
+            subject=where,
+            evidence={"mends": own, "chain": chain},
+        ),
+    ]
+    row = replay_report.facts["results"][0]
+    lines = lines_of(replace(with_facts(replay_report, results=[row], traces=1), findings=found))
+    at = lines.index(" fix client extra_body={} replayed: splits right")
+    assert " or server --reasoning-parser qwen3 replayed: splits right" not in lines
+    assert lines[at + 1 : at + 5] == [
+        "",
+        " warning RPL402 slug: deltas",
+        f" instead {hint}",
+        " warning RPL411 slug: cut",
     ]
 
 
