@@ -149,3 +149,18 @@ def verdict_line(report: Report, *, hidden: bool = False) -> str:
 
 def _would_count(report: Report, finding: Finding) -> bool:
     return replace(report.policy, fail_on="warning").counts(finding)
+
+
+def live_said(live: Mapping[str, Any]) -> str:
+    """The running server, what it answered, and which parsers give exactly that."""
+    where = f"{live['server']} at {live['url']}, model {live['model']}"
+    if live.get("problem"):
+        return f"{where}: not evaluated: {live['problem']}"
+    answers = [answer for answer in live["answers"] if answer["explained_by"] is not None]
+    told = f"{where}: {counted(len(answers), 'answer')}"
+    names = ["no parser" if name == "none" else name for name in live.get("explained_by") or []]
+    if not names:
+        return f"{told}, and no one parser gives them all"
+    shown = f"{', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}"
+    untold = "" if live["parser_known"] else "; which parser runs there is not told"
+    return f"{told}, exactly what {shown} {'gives' if len(names) == 1 else 'give'}{untold}"
