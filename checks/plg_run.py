@@ -148,11 +148,12 @@ def failing(battery: Battery) -> dict[Aspect, list[Failing]]:
     """What failed, by aspect: named cases first, then generated outputs that none of them covers."""
     found: dict[Aspect, list[Failing]] = {}
     # A prompt that is misread sends its stream the wrong way: that is the same defect.
-    misread = {id(one.case.cell) for one in battery.failed if one.case.name == "is-reasoning-end-before"}
+    asked = [one for one in battery.failed if one.case.name == "is-reasoning-end-before"]
+    misread = {id(one.case.cell) for one in asked if isinstance(one.got, bool)}
     for outcome in battery.failed:
         raised = isinstance(outcome.got, Mapping) and "error" in outcome.got
         aspect: Aspect = "raised" if raised else outcome.case.aspect
-        if outcome.case.mode == "stream" and id(outcome.case.cell) in misread and not raised:
+        if outcome.case.mode == "stream" and aspect in ("split", "thinking-off") and id(outcome.case.cell) in misread:
             aspect = "prompt"
         found.setdefault(aspect, []).append((outcome, outcome.case.name))
     for outcome in battery.outcomes:
