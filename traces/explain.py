@@ -74,7 +74,7 @@ def explain(
         why = "right in full and token by token, and no parser is right in larger deltas too"
         return replace(_best(weak, trace, before, why), fragile=True)
     if clean and not thinks:
-        return Explained(_plainest_first(clean), f"{_CLEAN}; nothing in the trace shows thinking")
+        return Explained(_plainest_first(clean), "nothing in the trace shows thinking, and these leave it alone")
     if clean:
         return Explained(why="every parser that passes looks for marks this trace has none of")
     return Explained(
