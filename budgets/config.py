@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from ..checks.finding import Location
@@ -68,6 +68,15 @@ class Config:
     documents: tuple[Node, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Configs:
+    """What a CONFIG value holds: configurations, servers of other engines, and servers that cannot be read."""
+
+    configs: list[Config]
+    others: list[OtherServer] = field(default_factory=list)
+    unread: list[InputError] = field(default_factory=list)
+
+
 def read_config(value: str, *, argument: str = "CONFIG") -> Config:
     """Read a CONFIG value: a file, `-` for stdin, or the text itself (a number, JSON, a command line).
 
@@ -81,13 +90,11 @@ def read_config(value: str, *, argument: str = "CONFIG") -> Config:
     return parse_config(*_text_of(value, argument))
 
 
-def read_configs(value: str) -> tuple[list[Config], list[OtherServer]]:
+def read_configs(value: str) -> Configs:
     """As `read_config`; of a file with several servers, more than one with a budget or none, one for each.
 
-    The second part are its servers of other engines.
-
     Raises:
-        InputError: as there, but for several servers.
+        InputError: as there, but for several servers, of which one that can be read is enough.
     """
     return _parsed(*_text_of(value, "CONFIG"))
 
@@ -116,7 +123,10 @@ def read_requests(value: str) -> tuple[list[Request], list[Node]]:
 
 def parse_config(text: str, path: str) -> Config:
     """`read_config` for text that is already read; `path` is its name for places."""
-    found, _ = _parsed(text, path)
+    read = _parsed(text, path)
+    found = read.configs
+    if read.unread:
+        raise read.unread[0]
     if len(found) > 1:
         commands = [config.command for config in found if config.command is not None]
         names = ", ".join(command.name for command in commands)
@@ -125,7 +135,7 @@ def parse_config(text: str, path: str) -> Config:
     return found[0]
 
 
-def _parsed(text: str, path: str) -> tuple[list[Config], list[OtherServer]]:
+def _parsed(text: str, path: str) -> Configs:
     if not text.strip():
         raise InputError("it is empty", source=named(path), mend=f"write {READS}")
     _no_template(text, path, READS)
@@ -137,17 +147,17 @@ def _parsed(text: str, path: str) -> tuple[list[Config], list[OtherServer]]:
         if not requests:
             raise InputError("no curl command in it posts a body", source=named(path), mend="give -d '{...}'")
         config = Config(path, "request", documents[0].location, "curl", None, tuple(requests), None, tuple(documents))
-        return [config], []
+        return Configs([config])
     nodes = _documents(text, path, language, wanted=READS)
     if not nodes:
         raise InputError("it is empty", source=named(path), mend=f"write {READS}")
     if len(nodes) > 1:
         if all(node.entries is None for node in nodes):
             raise refuse("several values in one file", nodes[1].location, mend="give one budget a file")
-        return [_request_config(nodes, path)], []
+        return Configs([_request_config(nodes, path)])
     if _is_manifest(nodes[0]):
         return _served(text, path)
-    return [_classified(nodes[0], path)], []
+    return Configs([_classified(nodes[0], path)])
 
 
 def _language(text: str, path: str) -> str:
@@ -184,9 +194,9 @@ def _documents(text: str, path: str, language: str, *, wanted: str) -> list[Node
         raise
 
 
-def _served(text: str, path: str) -> tuple[list[Config], list[OtherServer]]:
-    found = servers_in(text, path=path)
-    commands = [server for server in found if isinstance(server, ServeCommand)]
+def _served(text: str, path: str) -> Configs:
+    found = servers_in(text, path=path, forgiving=True)
+    commands = [replace(server, forgiving=False) for server in found if isinstance(server, ServeCommand)]
     others = [server for server in found if isinstance(server, OtherServer)]
     if not commands and others:
         raise refuse(
@@ -194,9 +204,25 @@ def _served(text: str, path: str) -> tuple[list[Config], list[OtherServer]]:
         )
     if not commands:
         raise InputError("no serve command in it", source=named(path), mend=f"give {FORMS}")
-    budgeted = [command for command in commands if _budget_of(command) is not None]
-    chosen = budgeted if len(budgeted) == 1 else commands
-    return [config_of(command, path) for command in chosen], others if len(chosen) > 1 else []
+    read: list[Config] = []
+    unread: list[InputError] = []
+    for command in commands:
+        try:
+            read.append(config_of(_unbroken(command), path))
+        except InputError as error:
+            unread.append(error)
+    if not read:
+        raise unread[0]
+    budgeted = [config for config in read if config.budget is not None]
+    chosen = budgeted if len(budgeted) == 1 and not unread else read
+    return Configs(chosen, others if len(chosen) > 1 else [], unread)
+
+
+def _unbroken(command: ServeCommand) -> ServeCommand:
+    """The command. Raises InputError where vLLM's argument parser refuses it."""
+    if command.broken:
+        raise command.broken[0]
+    return command
 
 
 def config_of(command: ServeCommand, path: str) -> Config:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..budgets.dialects import DIALECTS, EFFORTS, choose_dialect, near_efforts
-from ..checks.finding import Coverage, Finding, Location
+from ..checks.finding import Coverage, Location
 from ..checks.report import Report, make_report
 from ..errors import InputError
 from .audit_jobs import mapped
@@ -89,14 +89,25 @@ def validate_config(
         raise InputError("standard input can be read once", source="CONFIG", mend="give one - and files")
     configs: list[Config] = []
     others: list[OtherServer] = []
+    unread: list[InputError] = []
     for each in config:
-        read, foreign = read_configs(each)
-        configs += read
-        others += foreign
+        read = read_configs(each)
+        configs += read.configs
+        others += read.others
+        unread += read.unread
     further, documents = read_requests(requests) if requests is not None else ([], [])
     asked = _Asked(model, chat_template, max_tokens or (), efforts, further, documents, dialect, answer_reserve)
-    judged = [_judged(read, asked, options) for read in configs]
-    return _report(judged, others, options)
+    judged: list[tuple[BudgetFacts, list[Coverage]]] = []
+    for found in configs:
+        try:
+            judged.append(_judged(found, asked, options))
+        except InputError as error:
+            if found.command is None or len(configs) + len(unread) == 1:
+                raise
+            unread.append(error)
+    if not judged:
+        raise unread[0]
+    return _report(judged, others, unread, options)
 
 
 @dataclass(frozen=True)
@@ -156,13 +167,24 @@ def _judged(read: Config, asked: _Asked, options: CheckOptions) -> tuple[BudgetF
 
 
 def _report(
-    judged: Sequence[tuple[BudgetFacts, list[Coverage]]], others: Sequence[OtherServer], options: CheckOptions
+    judged: Sequence[tuple[BudgetFacts, list[Coverage]]],
+    others: Sequence[OtherServer],
+    unread: Sequence[InputError],
+    options: CheckOptions,
 ) -> Report:
     """One report over all files and the servers in them; of one configuration, its facts are the report's."""
     from ..checks.bud import check_budget
+    from ..checks.internal import UnreadableInput
 
-    several = len(judged) + len(others) > 1
-    findings: list[Finding] = []
+    several = len(judged) + len(others) + len(unread) > 1
+    findings = [
+        UnreadableInput.finding(
+            f"{error.message}; the other servers were read",
+            hint=error.mend or "mend it",
+            location=Location(error.source or "", error.line or 1, error.column or 1),
+        )
+        for error in unread
+    ]
     coverage: list[Coverage] = []
     servers: list[dict[str, Any]] = []
     for facts, rows in judged:

@@ -526,3 +526,27 @@ def test_a_server_budget_is_held_against_what_requests_really_send(tmp_path: Pat
     assert (found["subject"]["key"], found["confidence"]) == ("xhigh", "high")
     assert found["evidence"]["max_tokens"] == [8192, 8000]
     assert found["message"].startswith("request #1 and 1 more: xhigh's 8192")
+
+
+SEVERAL = """services:
+  hidden:
+    image: vllm/vllm-openai:v0.33.0
+    command: m --override-generation-config ${CFG}
+  plain:
+    image: vllm/vllm-openai:v0.33.0
+    command: m --reasoning-parser qwen3 --override-generation-config '{"thinking_token_budget":5}'
+  cut:
+    image: vllm/vllm-openai:v0.33.0
+    command: m --reasoning-parser
+"""
+
+
+def test_one_server_of_several_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
+    code, report = run(write(tmp_path, "compose.yaml", SEVERAL))
+    unread = {f["location"]["line"]: f["message"] for f in report["findings"] if f["rule"] == "INT903"}
+    assert code == 1
+    assert [f["subject"]["server"] for f in report["findings"] if f["rule"] == "BUD310"] == ["plain"]
+    assert sorted(unread) == [4, 10]
+    assert "--reasoning-parser has no value" in unread[10]
+    with pytest.raises(InputError, match="has no value"):
+        run(write(tmp_path, "one.sh", "vllm serve m --reasoning-parser\n"))
