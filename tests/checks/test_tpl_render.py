@@ -89,6 +89,12 @@ def test_tpl009_is_silent_where_every_level_renders_and_where_the_server_maps_th
     assert "TPL009" not in lone(chatml(OPEN, head=LEVELS), "qwen3", server=mapped).rules
 
 
+def test_tpl009_keeps_what_the_servers_own_map_has() -> None:
+    mapped = server("qwen3", effort_map={"high": "xhigh"})
+    hint = lone(chatml(OPEN, head=LEVELS), "qwen3", server=mapped).get("TPL009").hint
+    assert """--reasoning-effort-map '{"high": "xhigh", "minimal": "low", "max": "xhigh"}'""" in hint
+
+
 def test_tpl010_tells_levels_with_one_prompt() -> None:
     head = (
         "{% if reasoning_effort is defined %}Effort: {{ 'high' if reasoning_effort == 'high' else 'max' }}{% endif %}"

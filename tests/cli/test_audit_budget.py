@@ -94,6 +94,15 @@ def test_deepseek_v31_wants_both_strings(run: Run) -> None:
     assert json.loads(flags[3]) == {"reasoning_start_str": "<think>", "reasoning_end_str": "</think>"}
 
 
+def test_no_parser_is_advised_where_none_names_strings(run: Run) -> None:
+    for parser in ("", " --reasoning-parser openai_gptoss"):
+        serve = ("--serve", f"vllm serve m{parser}", "--budget", "512")
+        _, report = as_json(run, "--model", "fixture:gpt-oss", *serve)
+        (refused,) = [f for f in report["findings"] if f["rule"] == "BUD312"]
+        assert "harmony" in refused["hint"]
+        assert "--reasoning-parser" not in refused["hint"]
+
+
 def test_requests_bring_their_own_budgets(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     nested = BODY | {"extra_body": {"thinking_token_budget": 64}}
