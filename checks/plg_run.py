@@ -149,7 +149,8 @@ def failing(battery: Battery) -> dict[Aspect, list[Failing]]:
     found: dict[Aspect, list[Failing]] = {}
     # A prompt that is misread sends its stream the wrong way: that is the same defect.
     asked = [one for one in battery.failed if one.case.name == "is-reasoning-end-before"]
-    misread = {id(one.case.cell) for one in asked if isinstance(one.got, bool)}
+    taken = [one for one in asked if one.got is None or isinstance(one.got, bool)]  # the server takes None for a no
+    misread = {id(one.case.cell) for one in taken if bool(one.got) is not one.case.expected}
     for outcome in battery.failed:
         raised = isinstance(outcome.got, Mapping) and "error" in outcome.got
         aspect: Aspect = "raised" if raised else outcome.case.aspect
@@ -248,7 +249,7 @@ def _finding(
         severity=severity,
         subject=_subject(subject, aspect),
         location=_place(subject, aspect),
-        evidence={key: value for key, value in evidence.items() if value is not None and value != []},
+        evidence={key: value for key, value in evidence.items() if key == "got" or value not in (None, [])},
     )
 
 

@@ -169,6 +169,27 @@ def test_the_command_reports_facts_and_places(run: Run, engine: str, tmp_path: P
     assert {one["rule"] for one in found["findings"]} == {"PLG608"}
 
 
+@pytest.mark.parametrize(("fault", "rule", "shown"), [("none", "PLG608", "got"), ("class-state", "PLG603", "after")])
+def test_one_defect_is_told_once(run: Run, engine: str, tmp_path: Path, fault: str, rule: str, shown: str) -> None:
+    _, found = report(run, str(plugin(tmp_path, fault)), "--vllm", engine, "--examples", "0")
+    assert [one["rule"] for one in found["findings"]] == [rule]
+    assert shown in found["findings"][0]["evidence"]
+
+
+def test_a_plugin_that_cannot_be_loaded_is_not_run(run: Run, engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "broken.py"
+    path.write_text("import no_such_module\n" + plugin(tmp_path).read_text(), encoding="utf-8")
+    code, found = report(run, str(path), "--vllm", engine)
+    assert (code, [one["rule"] for one in found["findings"]]) == (1, ["PLG601"])
+    assert "no_such_module" in found["findings"][0]["message"]
+    assert next(row for row in found["coverage"] if row["surface"] == "run")["status"] == "skipped"
+
+
+def test_a_name_that_the_plugin_does_not_register_is_told(run: Run, engine: str, tmp_path: Path) -> None:
+    code, found = report(run, str(plugin(tmp_path)), "--name", "pondr", "--vllm", engine)
+    assert (code, [one["rule"] for one in found["findings"]]) == (1, ["PLG602"])
+
+
 def test_the_fault_and_its_mend_are_compared(run: Run, engine: str, tmp_path: Path) -> None:
     other = fake(tmp_path / "other", version="0.32.0")
     code, found = report(run, str(plugin(tmp_path)), "--vllm", engine, "--vllm", other, "--examples", "20")
