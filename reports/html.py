@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
 from .. import __version__
+from ..checks.finding import Finding
 from ..checks.report import Report
 from . import html_audit, html_bench, html_budget, html_replay, html_verify
 from .html_findings import findings, suppressed
 from .html_replay import Drawing
-from .inputs import Run, runs
+from .inputs import Owners, Run, inputs, runs
 from .markup import Child, Html, el, embedded, exact, join, table
 from .wording import counted, judged_as, verdict_line
 
@@ -138,12 +139,21 @@ def _drawn(report: Report, run: Run, drawing: Drawing) -> Html | None:
     if run.command == "audit":
         return _each(facts, run.target, html_audit.show)
     if run.command == "replay":
-        return html_replay.show(facts, report.findings, drawing)
+        return html_replay.show(facts, _own(report, run), drawing)
     if run.command == "validate-config":
         return _each(facts, run.target, html_budget.show)
     if run.command == "check-parser" and "cases" in facts:
         return html_bench.show(facts)
     return html_verify.show(facts) if run.command == "verify" else None
+
+
+def _own(report: Report, run: Run) -> Sequence[Finding]:
+    """The findings that one run made."""
+    if run.name is None:
+        return report.findings
+    owners = Owners(inputs(report))
+    owned = ((finding, owners.of(finding)) for finding in report.findings)
+    return [finding for finding, one in owned if one is not None and one.run.facts is run.facts]
 
 
 def _each(facts: Mapping[str, Any], target: str, show: Callable[[Mapping[str, Any], str], Html]) -> Html:

@@ -23,20 +23,21 @@ _NAMES = 6
 class Drawing:
     """What the page's script is given: every token there is, and the strips in the order of their cards.
 
-    `anchors` says where the trace of an id is drawn.
+    `anchors` says where the trace of an id is drawn first; two runs may draw it.
     """
 
     tokens: Tokens
     strips: list[dict[str, Any]] = field(default_factory=list)
     anchors: dict[str, str] = field(default_factory=dict)
+    cards: int = 0
 
     @classmethod
     def of(cls, runs: Sequence[Mapping[str, Any]]) -> Drawing:
         """A drawing of all traces that the facts of these runs hold."""
         drawn = [trace for facts in runs for trace in facts.get(DRAWN) or []]
         made = cls(Tokens(trace["strip"] for trace in drawn if trace["strip"] is not None))
-        for trace in drawn:
-            made.anchors.setdefault(str(trace["trace"]), f"trace-{len(made.anchors) + 1}")
+        for number, trace in enumerate(drawn, 1):
+            made.anchors.setdefault(str(trace["trace"]), f"trace-{number}")
         return made
 
     def as_json(self) -> dict[str, Any]:
@@ -47,13 +48,18 @@ class Drawing:
         self.strips.append(strip_json(self.tokens, strip))
         return len(self.strips) - 1
 
+    def place(self, traces: Sequence[Mapping[str, Any]]) -> list[str]:
+        """The ids of the cards of a run's traces, in their order."""
+        self.cards += len(traces)
+        return [f"trace-{self.cards - len(traces) + number}" for number in range(1, len(traces) + 1)]
+
 
 def show(facts: Mapping[str, Any], findings: Sequence[Finding], drawing: Drawing) -> Html:
     """One replay.
 
     Args:
         facts: its own.
-        findings: those of the report.
+        findings: those of this run.
         drawing: takes its strips up.
     """
     own: dict[str, list[Finding]] = {}
@@ -67,6 +73,7 @@ def show(facts: Mapping[str, Any], findings: Sequence[Finding], drawing: Drawing
         wrong = any(row["status"] in _WRONG for row in trace["results"])
         return -sum(weights[finding.severity] for finding in found), not wrong
 
+    cards = dict(zip(map(id, drawn), drawing.place(drawn), strict=True))
     ordered = sorted(drawn, key=rank)
     number = int(facts.get("traces", len(drawn)))
     left = number - len(drawn)
@@ -77,7 +84,7 @@ def show(facts: Mapping[str, Any], findings: Sequence[Finding], drawing: Drawing
         _upgrades(facts),
         el("h4", counted(number, "trace")),
         _legend() if drawn else None,
-        *(_card(trace, own.get(str(trace["trace"]), []), drawing) for trace in ordered),
+        *(_card(trace, own.get(str(trace["trace"]), []), drawing, cards[id(trace)]) for trace in ordered),
         el("p", f"{counted(left, 'more trace')}, with less to show, not drawn (--format json has all)", class_="dim")
         if left > 0
         else None,
@@ -138,7 +145,7 @@ def _upgrades(facts: Mapping[str, Any]) -> Html | None:
     return join(*tables) if tables else None
 
 
-def _card(trace: Mapping[str, Any], findings: Sequence[Finding], drawing: Drawing) -> Html:
+def _card(trace: Mapping[str, Any], findings: Sequence[Finding], drawing: Drawing, place: str) -> Html:
     name = str(trace["trace"])
     strip = trace["strip"]
     statuses = {str(row["parser"]): row for row in trace["results"]}
@@ -150,8 +157,8 @@ def _card(trace: Mapping[str, Any], findings: Sequence[Finding], drawing: Drawin
         el("span", _lead(trace, findings), class_="lead"),
         bar(rows[0]["spans"], rows[0]["leaks"]) if rows and rows[0]["spans"] else None,
     )
-    place = f"{trace['path']}:{trace['line']}"
-    about: list[tuple[Child, Child]] = [] if name == place else [("recorded in", place)]
+    stands = f"{trace['path']}:{trace['line']}"
+    about: list[tuple[Child, Child]] = [] if name == stands else [("recorded in", stands)]
     if strip is not None and strip["prompt"] is not None:
         ends = join(el("b", strip["state"] or ""), " ", el("q", exact(strip["prompt"][-80:]), class_="raw"))
         about.append(("prompt ends", ends))
@@ -167,7 +174,7 @@ def _card(trace: Mapping[str, Any], findings: Sequence[Finding], drawing: Drawin
         el("div", class_="strip", data_strip=drawing.add(strip)) if strip is not None and strip["texts"] else None,
         _unrun(unrun),
         class_="card trace",
-        id=drawing.anchors.get(name),
+        id=place,
     )
 
 

@@ -250,6 +250,21 @@ def test_traces_with_findings_come_first_and_what_is_not_drawn_is_counted() -> N
     assert [decoded(drawing, int(place or ""))[0] for place in places] == [LEAK["strip"]["texts"], ["a"]]
 
 
+def test_a_trace_that_two_runs_replay_has_a_card_in_each(gate_report: Report) -> None:
+    facts = replay_page(LEAK).facts | {"inputs": [{"path": "capture.jsonl", "format": "trace", "traces": 1}]}
+    facts |= {"results": [{"trace": "t1", "path": "capture.jsonl", "parser": "qwen3"}]}
+    runs = [
+        {"name": name, "command": "replay", "target": "x", "verdict": "pass", "summary": {}, "facts": dict(facts)}
+        for name in ("replay a", "replay b")
+    ]
+    report = replace(gate_report, facts={"config": "reasonctl.toml", "runs": runs}, findings=(LEAKED,), coverage=())
+    top = tree(html.render(report))
+    cards = top.all("details", "trace")
+    assert [card.attributes["id"] for card in cards] == ["trace-1", "trace-2"]
+    assert [card.all("div", "strip")[0].attributes["data-strip"] for card in cards] == ["0", "1"]
+    assert [card.all("summary")[0].all("span", "chip")[0].text for card in cards] == ["error", "leak"]
+
+
 def decoded(drawing: dict[str, Any], place: int) -> tuple[list[str], list[int]]:
     """A strip's texts and deltas, read as the page's script reads them."""
     one = drawing["strips"][place]
