@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -197,6 +198,20 @@ def test_the_fault_and_its_mend_are_compared(run: Run, engine: str, tmp_path: Pa
     comparison = found["facts"]["comparison"]
     assert (comparison["fixed"], comparison["broke"], comparison["left"]) == ([], [], [])
     assert comparison["base"].startswith("vLLM 0.33.0") and comparison["other"].startswith("vLLM 0.32.0")
+
+
+def test_the_text_shows_what_came_what_was_due_and_a_test(run: Run, engine: str, tmp_path: Path) -> None:
+    path = plugin(tmp_path, "marker-in-two-deltas")
+    code, out, err = run(str(path), "--vllm", engine, "--examples", "60", "--no-config")
+    assert code == 1
+    assert "64 named cases" in err and "60 generated outputs" in err
+    assert out.startswith("FAIL  ponder: 58 of 64 cases right, ")
+    assert re.search(r"text held back 4 +wrong \(2 of 2\)", out)
+    assert re.search(r"hold back agrees +\d+ break it +\"", out)
+    for label in ("prompt ends", "deltas", "sent", "came back", "expected", "because", "mend"):
+        assert re.search(rf"^  {label} ", out, re.MULTILINE)
+    assert "    def test_text_held_back_4_stream():" in out
+    assert "        same(streamed(deltas, prompt, kwargs), 'Let me see, two and two make four.', 'It is four.')" in out
 
 
 def test_without_a_vllm_only_the_source_is_looked_at(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
