@@ -161,7 +161,10 @@ def failing(battery: Battery) -> dict[Aspect, list[Failing]]:
         if outcome.lost is not None:
             found.setdefault("raised", []).append((outcome, outcome.case.name))
     for one in battery.generated.smallest.values():
-        found.setdefault(aspect_of(one), []).append((one, one.invariant))
+        aspect = aspect_of(one)
+        if aspect in ("split", "stream", "thinking-off") and id(one.example.question.cell) in misread:
+            aspect = "prompt"
+        found.setdefault(aspect, []).append((one, one.invariant))
     return found
 
 

@@ -9,7 +9,7 @@ from .wording import variant_name
 
 _SPLITS = ("client", "full", "streamed", "stream", "expected", "got")
 _ORDER = ("request", "conversation", "cells", "prompt", "prompt_tail", "output", *_SPLITS, "because", "chain", "also")
-_HIDDEN = ("variant", "probe", "mode", "chunking", "symptom", "every_step_run", "mends", "cases")
+_HIDDEN = ("variant", "probe", "mode", "chunking", "symptom", "every_step_run", "mends", "cases", "messages", "pytest")
 """Evidence that reports tell in other words, or leave to JSON."""
 
 
