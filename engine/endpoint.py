@@ -45,6 +45,10 @@ class ServerFailedError(EndpointError):
     """The server answered that it failed, or that it is busy: HTTP 5xx, 408, 425 or 429."""
 
 
+class TimedOutError(EndpointError):
+    """No answer began in time."""
+
+
 class BrokenOffError(EndpointError):
     """The answer began and did not end."""
 
@@ -115,15 +119,22 @@ class Endpoint:
         """The JSON that answers a body posted beside the API, None where nothing does. Raises EndpointError."""
         return self._plain("POST", path, body, of_api=False)
 
-    def post(self, path: str, body: Any, *, of_api: bool = True) -> dict[str, Any]:
+    def post(self, path: str, body: Any, *, of_api: bool = True, seconds: float | None = None) -> dict[str, Any]:
         """The JSON object that answers a body posted to the API, or beside it.
+
+        Args:
+            path: below the API, or below the server's root.
+            body: what is posted.
+            of_api: which of the two.
+            seconds: the longest wait for the next byte, where it is not the endpoint's own.
 
         Raises:
             RefusedError: with a 4xx status.
             EndpointError: the server cannot be reached or fails.
             InputError: what answers speaks no JSON.
         """
-        with self._opened("POST", self._address(path, of_api=of_api), body) as response, self._explained(begun=True):
+        address = self._address(path, of_api=of_api)
+        with self._opened("POST", address, body, seconds) as response, self._explained(seconds, begun=True):
             text = response.read().decode("utf-8", "replace")
         value = _json(text)
         if not isinstance(value, dict):
@@ -162,18 +173,18 @@ class Endpoint:
         return f"{self._base}{self._api if of_api else self._root}{path}{self._query}"
 
     @contextmanager
-    def _opened(self, method: str, address: str, body: Any) -> Iterator[httpx.Response]:
+    def _opened(self, method: str, address: str, body: Any, seconds: float | None = None) -> Iterator[httpx.Response]:
         import httpx
 
         if self._client is None:
             # A proxy of the environment is for the world outside, not for this machine.
             self._client = httpx.Client(
-                timeout=httpx.Timeout(self._seconds, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS),
+                timeout=self._timeout(None),
                 trust_env=not _LOOPBACK.fullmatch(self._host),
                 headers={"Authorization": f"Bearer {self._key}"} if self._key else {},
             )
-        request = self._client.build_request(method, address, json=body)
-        with self._explained():
+        request = self._client.build_request(method, address, json=body, timeout=self._timeout(seconds))
+        with self._explained(seconds):
             response = self._client.send(request, stream=True)
         try:
             if response.status_code >= 300:
@@ -181,6 +192,11 @@ class Endpoint:
             yield response
         finally:
             response.close()
+
+    def _timeout(self, seconds: float | None) -> httpx.Timeout:
+        import httpx
+
+        return httpx.Timeout(seconds or self._seconds, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS)
 
     def _refuse(self, response: httpx.Response) -> None:
         status = response.status_code
@@ -200,10 +216,11 @@ class Endpoint:
         raise RefusedError(message, status=status, text=text, source=self.url, mend=mend)
 
     @contextmanager
-    def _explained(self, *, begun: bool = False) -> Iterator[None]:
+    def _explained(self, seconds: float | None = None, *, begun: bool = False) -> Iterator[None]:
         """What a failing connection means.
 
         Args:
+            seconds: how long was waited, where it was not the endpoint's own time.
             begun: the server had begun its answer.
         """
         import httpx
@@ -211,9 +228,10 @@ class Endpoint:
         try:
             yield
         except httpx.TimeoutException as error:
-            seconds = CONNECT_SECONDS if isinstance(error, (httpx.ConnectTimeout, httpx.PoolTimeout)) else self._seconds
-            kind = BrokenOffError if begun else EndpointError
-            raise kind(f"{self.url}: no answer within {seconds:g} s") from None
+            if isinstance(error, (httpx.ConnectTimeout, httpx.PoolTimeout)):
+                raise EndpointError(f"{self.url}: no answer within {CONNECT_SECONDS:g} s") from None
+            slow: type[EndpointError] = BrokenOffError if begun else TimedOutError
+            raise slow(f"{self.url}: no answer within {seconds or self._seconds:g} s") from None
         except httpx.ConnectError as error:
             raise EndpointError(f"{self.url}: {_why_unconnected(error)}") from None
         except (httpx.TransportError, httpx.StreamError, httpx.DecodingError) as error:

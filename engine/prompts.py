@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..errors import ReasonctlError
@@ -11,15 +10,18 @@ from ..prompts.asked import PromptMaker
 from ..prompts.conversations import PAST_THOUGHT, called_tool, tool_answer
 from ..prompts.kwargs import EFFORTS
 from ..prompts.messages import as_client
-from ..prompts.render import RenderError
+from ..prompts.render import ErrorKind, RenderError
 from ..prompts.served import ServedTokenizer, ids_of
-from .endpoint import Endpoint, EndpointError, RefusedError, ServerFailedError
+from ..prompts.together import together
+from .endpoint import BrokenOffError, Endpoint, EndpointError, RefusedError, ServerFailedError, TimedOutError
 from .kinds import Server, chat_to_tokenize
 
 _TOGETHER = 4
 """Questions that are under way at once."""
 _LOST = 3
 """After so many prompts in a row that a busy or broken server did not make, it is asked for no more."""
+_SECONDS = 60.0
+"""How long a prompt is waited for: a template that does not end costs no more."""
 _NOT_THERE = (401, 403, 404, 405, 501)
 _BOTH = (True, False)
 _KNOWN: Mapping[str, tuple[Any, ...]] = {
@@ -77,7 +79,7 @@ class ServedPrompts(PromptMaker):
         except RefusedError as error:
             if error.status in _NOT_THERE:
                 self.problem = f"the server's /tokenize is not to be had (HTTP {error.status})"
-        except ServerFailedError as error:
+        except (ServerFailedError, TimedOutError, BrokenOffError) as error:
             self.problem = f"the server's /tokenize fails ({error})"
         except EndpointError:
             raise
@@ -94,8 +96,7 @@ class ServedPrompts(PromptMaker):
         """
         if self.start() is not None:
             return [{"lost": RenderError("crashed", str(self.problem))} for _ in bodies]
-        with ThreadPoolExecutor(_TOGETHER) as pool:
-            return list(pool.map(self._answer, bodies))
+        return together(self._answer, bodies, most=_TOGETHER)
 
     @property
     def reads(self) -> Mapping[str, tuple[Any, ...]]:
@@ -129,9 +130,10 @@ class ServedPrompts(PromptMaker):
         except RefusedError as error:
             told = {"class": "BadRequestError", "message": error.text, "status": error.status, "line": None}
             return {"error": {**told, "below": None}}
-        except ServerFailedError as error:
+        except (ServerFailedError, TimedOutError, BrokenOffError) as error:
             self._lost += 1
-            return {"lost": RenderError("crashed", f"{self.by}: {error}")}
+            kind: ErrorKind = "timeout" if isinstance(error, TimedOutError) else "crashed"
+            return {"lost": RenderError(kind, f"{self.by}: {error}")}
         self._lost = 0
         self.tokenizer.take(text, ids)
         return {"ids": ids, "text": text, "shown": None}
@@ -139,13 +141,13 @@ class ServedPrompts(PromptMaker):
     def _told(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """What the server says of tokens and texts; a refusal of that is no fault of the call."""
         try:
-            return self._endpoint.post(path, body, of_api=False)
+            return self._endpoint.post(path, body, of_api=False, seconds=_SECONDS)
         except RefusedError as error:
             raise EndpointError(f"{self._endpoint.url}: {path}: HTTP {error.status}: {error.text}") from None
 
     def _asked(self, body: Mapping[str, Any]) -> tuple[int, ...]:
         asked = {"model": self._model, **chat_to_tokenize(body), "return_token_strs": True}
-        value = self._endpoint.post("/tokenize", asked, of_api=False)
+        value = self._endpoint.post("/tokenize", asked, of_api=False, seconds=_SECONDS)
         ids = ids_of(value)
         self.tokenizer.learn(ids, value.get("token_strs"))
         return ids

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, Literal
@@ -11,6 +10,7 @@ from typing import Any, Literal
 from ..budgets.counting import Markers, Rule, counter, rfind
 from ..parsers import ROWS, Target, Vocabulary
 from ..parsers.run import Output, run_parser
+from ..prompts.together import together
 from ..traces.trace import Trace
 from .cases import Case
 from .chat import answer_to
@@ -174,9 +174,9 @@ class Verifier:
     def run(self, cases: Sequence[Case]) -> Iterator[CaseFacts]:
         """The facts of every case, in order. Raises ReasonctlError where the server goes away."""
         done = 0
-        for together, group in groupby(cases, key=lambda case: case.together):
+        for at_once, group in groupby(cases, key=lambda case: case.together):
             some = list(group)
-            for part in [some] if together is not None else [[case] for case in some]:
+            for part in [some] if at_once is not None else [[case] for case in some]:
                 if self._most is not None and self.sent + len(part) > self._most:
                     self.left_out += [case.name for case in part]
                     continue
@@ -187,11 +187,8 @@ class Verifier:
 
     def _run(self, cases: Sequence[Case]) -> Iterator[CaseFacts]:
         bodies = [self._body(case) for case in cases]
-        if len(cases) == 1:
-            answers = [self._ask(cases[0], bodies[0])]
-        else:
-            with ThreadPoolExecutor(len(cases)) as pool:
-                answers = list(pool.map(self._ask, cases, bodies))
+        pairs = list(zip(cases, bodies, strict=True))
+        answers = together(lambda pair: self._ask(*pair), pairs, most=len(pairs))
         for case, answer in zip(cases, answers, strict=True):
             yield self._facts(case, answer)
 

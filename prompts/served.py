@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from ..errors import ReasonctlError
 from ..parsers.assumed import table_markers
 from ..parsers.detokenizer import spelled_bytes
+from .together import together
 from .tokenizer import LoadCheck
 
 _TOGETHER = 4
@@ -54,8 +54,7 @@ class ServedTokenizer:
     def vocab(self) -> Mapping[str, int]:
         """Every token to its id, in its own spelling; what it holds is asked for as it is looked up."""
         if self._vocab is None:
-            with ThreadPoolExecutor(_TOGETHER) as pool:
-                list(pool.map(self.encode, sorted(table_markers())))
+            together(self.encode, sorted(table_markers()), most=_TOGETHER)
             self._vocab = _Vocabulary(self, self._spellings)
         return self._vocab
 

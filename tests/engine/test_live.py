@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -430,6 +431,28 @@ def test_a_busy_server_costs_those_prompts(served: Callable[..., Served]) -> Non
         prompts = ServedPrompts(endpoint, Server("vllm", "0.32.0", ("lab",)), "lab")
         lost, fine = prompts.answers([{"messages": [{"role": "user", "content": c}]} for c in ("wait", "go")])
     assert (lost["lost"].kind, "too many requests" in lost["lost"].message) == ("crashed", True)
+    assert fine["text"].endswith("<think>\n")
+
+
+def test_a_prompt_that_is_never_made_costs_that_prompt(
+    served: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = served()
+    over = threading.Event()
+
+    def slow(asked: Asked) -> None:
+        if "wait" in json.dumps(asked.body):
+            over.wait(60)
+        lab.server.routes["/tokenize"](asked)
+
+    monkeypatch.setattr("reasonctl.engine.prompts._SECONDS", 0.2)
+    with FakeServer({**lab.server.routes, "/tokenize": slow}) as server, Endpoint(server.url) as endpoint:
+        prompts = ServedPrompts(endpoint, Server("vllm", "0.32.0", ("lab",)), "lab")
+        (lost,) = prompts.answers([{"messages": [{"role": "user", "content": "wait"}]}])
+        over.set()
+        monkeypatch.setattr("reasonctl.engine.prompts._SECONDS", 60.0)
+        (fine,) = prompts.answers([{"messages": [{"role": "user", "content": "go"}]}])
+    assert (lost["lost"].kind, "no answer within 0.2 s" in lost["lost"].message) == ("timeout", True)
     assert fine["text"].endswith("<think>\n")
 
 
