@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .. import versions
 from ..parsers import (
     ROWS,
     STATE_MARKERS,
@@ -63,7 +64,7 @@ from .finding import Finding, Location
 from .internal import ResultLost, UnreadableInput
 from .live import Live, LiveAnswer, LiveFacts, answers_of, facts_of, judged_live, live_findings
 from .probes import Cell, cells_of
-from .rank import ranked, recommended
+from .rank import ranked, recommended, refuted
 from .rule import Rule
 from .srv_client import shared_once
 from .thinking import Thinking, read_thinking
@@ -274,7 +275,12 @@ def _with_parsers(facts: AuditFacts, model: Model, engine: ParserEngine, live: L
         engine=engine,
     )
     text = model.prompt_text
-    candidates = ranked([bench.candidate(name) for name in engine.names()], facts.named, text)
+    tried = [bench.candidate(name) for name in engine.names()]
+    if not facts.exact:
+        tried = [replace(each, refuted=refuted(each, facts.target, facts.plain())) for each in tried]
+    old = not facts.exact and facts.target.product == "vllm"
+    rewritten = old and not versions.fact("parser-engine", facts.target.version)
+    candidates = ranked(tried, facts.named, text, rewritten=rewritten)
     facts = replace(
         facts,
         markers=markers,

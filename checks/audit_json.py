@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from .. import versions
 from .blame import blames
 from .bud_audit import reasoning_config
 from .evidence import gets
@@ -54,7 +55,12 @@ def serve_flags(facts: AuditFacts) -> list[str]:
     """The flags to paste: the recommended parser's, none where none is needed or none passes."""
     if facts.recommended is None:
         return []
-    return ["--reasoning-parser", facts.recommended, *reasoning_config(facts)]
+    old = facts.target.product == "vllm" and not versions.fact("reasoning-parser-alone", facts.target.version)
+    return [
+        *(["--enable-reasoning"] if old else []),
+        *("--reasoning-parser", facts.recommended),
+        *reasoning_config(facts),
+    ]
 
 
 def _model(facts: AuditFacts) -> dict[str, Any]:
@@ -125,7 +131,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
         "fit": candidate.fit,
         "probes": {"passed": candidate.passed, "failed": candidate.failed, "skipped": candidate.skipped},
         "failures": [failure.as_json() for failure in candidate.failures[:MOST_FAILURES]],
-        "reason": candidate.unsupported,
+        "reason": candidate.unsupported or candidate.refuted,
         "elsewhere": candidate.elsewhere,
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .. import versions
 from .blame import Blame, blames
 from .evidence import blame_evidence, conversation_said, gets, said
 from .facts import AuditFacts
@@ -76,21 +77,22 @@ class ReasoningNull(BlameRule):
     why = "The client's reasoning field is null; the whole thought and its end marker stand in content."
     example = "prompt ends '<think>\\n', output 'Let me see …</think>It is four.', reasoning null"
     instead = "Use a parser that takes an output without a start marker as reasoning (qwen3, deepseek_r1, glm45, …)."
-    versions = "vLLM 0.15 to 0.33; qwen3 needed the start marker in the output up to 0.16"
+    versions = "vLLM 0.15 to 0.33; qwen3 needed the start marker in the output up to 0.16, glm45 up to 0.13"
     sources = ("vLLM 0.33.0 vllm/reasoning/minimax_m3_reasoning_parser.py", "vLLM issue 22507")
-    facts = ("qwen3-needs-both-markers",)
+    facts = ("qwen3-needs-both-markers", "glm45-needs-both-markers")
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:
         found = list(super().check(facts))
         yield from found
         plain, judged = facts.plain(), facts.judged
-        if found or plain is None or judged is None or plain.state != "open" or not _needed_the_start(facts, judged):
+        if plain is None or judged is None or judged.refuted is None or any(f.severity == "error" for f in found):
             return
+        mended = versions.rows("fact", f"{judged.name}-needs-both-markers")[0].until
+        other = f"use {facts.recommended}, or " if facts.recommended is not None else "use "
         yield cls.finding(
-            f"a plain request: the template prefills {plain.marker}, and {judged.name} up to vLLM 0.16 needs the start "
-            "marker in the output",
-            hint="use deepseek_r1, or vLLM 0.17 or later",
+            f"a plain request: the template prefills {plain.marker}, and {judged.name} {judged.refuted}",
+            hint=f"{other}vLLM {versions.shown(mended)} or later",
             confidence="low",
             subject=facts.subject(parser=judged.name, variant={}),
             location=facts.parser_at,
@@ -335,11 +337,6 @@ class HistoryEndsReasoning(BlameRule):
         reads = f"stops at {scope}, which this prompt lacks" if scope else "reads the whole prompt"
         end = facts.thinking.end
         return f"an earlier turn's {end} stands in the prompt, this turn adds no marker, and {judged.name} {reads}"
-
-
-def _needed_the_start(facts: AuditFacts, judged: Candidate) -> bool:
-    """qwen3 before it took an output without a start marker as reasoning (0.17 to 0.19, vLLM's history)."""
-    return judged.name == "qwen3" and facts.target.product == "vllm" and facts.target.version < (0, 17, 0)
 
 
 def _switched(judged: Candidate, blame: Blame) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from .. import versions
 from ..parsers.run import ModeResult
 from .blame import blames
 from .evidence import gets, mode_json, said, trial_evidence
@@ -248,7 +249,15 @@ class ToolCallSwallowed(Rule):
             (c for c in facts.candidates if c.name in facts.named or c.fit == "pass"),
             key=lambda c: (c.name not in facts.named, facts.candidates.index(c)),
         )
-        better = [c for c in others if c.name != judged.name and (trial := _call(c)) is not None and _delivers(trial)]
+        better = [
+            c
+            for c in others
+            if c.name != judged.name
+            and c.refuted is None
+            and (trial := _call(c)) is not None
+            and _delivers(trial)
+            and _ends_at_calls(c, facts)
+        ]
         if not better:
             return
         enabled = facts.server is not None and facts.server.tools
@@ -393,6 +402,16 @@ def _act(trial: Trial) -> str:
 
 def _call(candidate: Candidate) -> Trial | None:
     return next((t for t in candidate.stress if t.probe.name == "calls-a-tool-while-thinking"), None)
+
+
+def _ends_at_calls(candidate: Candidate, facts: AuditFacts) -> bool:
+    """Whether the target's release of this parser ends reasoning at a call, where the model of another one does."""
+    fact = f"{candidate.name}-implicit-tool-end"
+    if facts.exact or facts.target.product != "vllm":
+        return True
+    if versions.rows("fact", fact):
+        return versions.fact(fact, facts.target.version)
+    return versions.fact("parser-engine", facts.target.version) or candidate.row.family != "engine"
 
 
 def _swallows(trial: Trial) -> bool:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .. import versions
+from ..parsers.target import Target
+from ..prompts.survey import PromptState
 from .thinking import Thinking, thinks
 from .trial import Candidate
 
 
-def ranked(candidates: Sequence[Candidate], named: Sequence[str], template: str) -> tuple[Candidate, ...]:
+def ranked(
+    candidates: Sequence[Candidate], named: Sequence[str], template: str, *, rewritten: bool = False
+) -> tuple[Candidate, ...]:
     """The candidates, best first.
 
     Those that pass stand before those that fail, and these before those that could not be run. Among equals: what the
@@ -18,6 +23,8 @@ def ranked(candidates: Sequence[Candidate], named: Sequence[str], template: str)
         candidates: what each parser did.
         named: parsers whose rows name this architecture, best match first.
         template: the template's text, in which a parser's turn and tool tokens are looked for.
+        rewritten: the target is older than the engine that some parsers were rewritten on: how those behaved there is
+            not what their probes show, so parsers that are what they were stand before them.
     """
     order = ("pass", "fail", "unsupported")
 
@@ -29,6 +36,7 @@ def ranked(candidates: Sequence[Candidate], named: Sequence[str], template: str)
             order.index(candidate.fit),
             failed,
             place,
+            rewritten and candidate.row.family == "engine",
             stress,
             candidate.elsewhere,
             candidate.row.family != "engine",
@@ -49,6 +57,21 @@ def recommended(candidates: Sequence[Candidate], named: Sequence[str], thinking:
     passing = [candidate.name for candidate in candidates if candidate.fit == "pass"]
     by_table = [name for name in named if name in passing]
     return next(iter((*by_table, *passing)), None)
+
+
+def refuted(candidate: Candidate, target: Target, plain: PromptState | None) -> str | None:
+    """Why a parser does not fit in a release that is not modelled, as far as vLLM's history tells; else None."""
+    if plain is None or plain.state != "open" or target.product != "vllm":
+        return None
+    fact = f"{candidate.name}-needs-both-markers"
+    rows = [row for row in versions.rows("fact", fact) if row.holds(target.version)]
+    return f"needs the start marker in the output up to vLLM {_before(rows[0])}" if rows else None
+
+
+def _before(row: versions.Row) -> str:
+    """The last minor release in which it holds."""
+    major, minor, _ = row.until or versions.NEWEST
+    return f"{major}.{minor - 1}" if row.until else versions.shown((major, minor, 0))
 
 
 def _stress_faults(candidate: Candidate) -> int:

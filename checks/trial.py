@@ -91,7 +91,8 @@ class Candidate:
     `unsupported` says why nothing could be run; `raised` is the constructor's own message where that is the reason.
     `hidden` holds the core probe again with special tokens left out of the text, as a server decodes by default.
     `switched_on` are cells whose failure is gone once the parser's own switch is turned on. `lost` are the probes whose
-    results a crash or a hang cost; they are in none of the others.
+    results a crash or a hang cost; they are in none of the others. `refuted` says why it does not fit although the
+    probes pass, which show what another release does.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Candidate:
     hidden: tuple[Trial, ...] = ()
     switched_on: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     lost: tuple[Trial, ...] = ()
+    refuted: str | None = None
 
     @property
     def deciding(self) -> tuple[Trial, ...]:
@@ -119,7 +121,8 @@ class Candidate:
     def fit(self) -> Fit:
         if self.unsupported is not None or not self.deciding:
             return "unsupported"
-        return "pass" if not self.lost and all(trial.passed for trial in self.deciding) else "fail"
+        passed = not self.lost and self.refuted is None and all(trial.passed for trial in self.deciding)
+        return "pass" if passed else "fail"
 
     @property
     def passed(self) -> int:

@@ -321,23 +321,29 @@ def _server(command: ServeCommand, target: Target, version_unknown: str | None) 
 
 
 def _print_flags(audited: Sequence[AuditFacts]) -> int:
-    """The recommended flags of each model on a line of its own. 1 where a model thinks and no parser passes."""
+    """The recommended flags of each model on a line of its own, which names it where there are several.
+
+    1 where a model thinks and no parser passes.
+    """
     from ..checks.audit_json import serve_flags
+    from ..reports.wording import visible
 
     failed = False
+    several = len(audited) > 1
     for facts in audited:
         flags = serve_flags(facts)
+        name = visible(facts.server.name if facts.server is not None else facts.source)
         needs_none = facts.survey is not None and bool(facts.survey.states) and not facts.thinks
         failed |= not flags and not needs_none
         if flags:
-            typer.echo(" ".join(flags))
+            typer.echo(" ".join(flags) + (f"  # {name}" if several else ""))
         else:
             why = (
                 "does not think: it needs no parser"
                 if needs_none
                 else facts.prompt_problem or "no parser passes every probe"
             )
-            typer.echo(f"reasonctl: {facts.source}: {why}", err=True)
+            typer.echo(f"# {name}: {visible(why)}" if several else f"reasonctl: {facts.source}: {why}", err=not several)
     return int(failed)
 
 

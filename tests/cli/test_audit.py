@@ -193,6 +193,52 @@ def test_print_flags_prints_them_and_nothing_else(run: Run) -> None:
     assert run("fixture:qwen3", "--print", "flags") == (0, "--reasoning-parser qwen3\n", "")
 
 
+def test_print_flags_of_several_servers_says_whose_they_are(run: Run, tmp_path: Path) -> None:
+    script = tmp_path / "up.sh"
+    script.write_text("vllm serve fixture:qwen3 &\nvllm serve fixture:instruct &\nvllm serve fixture:glm47\n")
+    assert run(str(script), "--print", "flags") == (
+        0,
+        "--reasoning-parser qwen3  # fixture:qwen3\n"
+        "# fixture:instruct: does not think: it needs no parser\n"
+        "--reasoning-parser glm45  # fixture:glm47\n",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "flags"),
+    [
+        ("vllm==0.33.0", "--reasoning-parser qwen3"),
+        ("vllm==0.17.0", "--reasoning-parser qwen3"),
+        ("vllm==0.16.0", "--reasoning-parser deepseek_r1"),
+        ("vllm==0.12.0", "--reasoning-parser deepseek_r1"),
+        ("vllm==0.8.0", "--enable-reasoning --reasoning-parser deepseek_r1"),
+    ],
+)
+def test_what_is_recommended_fits_the_targets_own_release(run: Run, target: str, flags: str) -> None:
+    """qwen3 wants its start marker in the output up to 0.16, which a prompt that opens thinking keeps."""
+    model = ("--model", "fixture:qwen3-thinking", "--target", target)
+    assert run(*model, "--print", "flags")[:2] == (0, f"{flags}\n")
+    serve = ("--serve", f"vllm serve m {flags}", *model, "--min-confidence", "low")
+    code, report = as_json(run, *serve)
+    assert (code, rules(report, "error")) == (0, [])
+    assert {f["rule"]: f["hint"] for f in report["findings"] if f["rule"] == "FIT111"} == {}
+
+
+@pytest.mark.parametrize(("parser", "since"), [("qwen3", "0.17"), ("glm45", "0.14")])
+def test_a_parser_that_needs_the_start_marker_in_the_targets_release_does_not_fit(
+    run: Run, parser: str, since: str
+) -> None:
+    _, report = as_json(
+        run, "--model", "fixture:qwen3-thinking", "--parser", parser, "--target", "vllm==0.12.0", "--verbose"
+    )
+    (found,) = [f for f in report["findings"] if f["rule"] == "FIT104" and f["severity"] == "error"]
+    assert found["confidence"] == "low"
+    assert found["hint"] == f"use deepseek_r1, or vLLM {since} or later"
+    (mine,) = [c for c in report["facts"]["parser"]["candidates"] if c["name"] == parser]
+    assert (mine["fit"], mine["reason"].partition(" up to")[0]) == ("fail", "needs the start marker in the output")
+
+
 def test_print_flags_exits_1_where_no_parser_passes(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "thought.jinja"
     path.write_text("{% for m in messages %}{{ m.content }}\n{% endfor %}<thought>\n")
