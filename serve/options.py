@@ -113,6 +113,9 @@ _ALONE = frozenset(
 )  # fmt: skip
 """Other options that stand without a value."""
 
+_OPTIONAL_VALUE = frozenset({"hf-token"})
+"""Of those: what may have a value all the same."""
+
 READ = frozenset(
     {
         "chat-template", "default-chat-template-kwargs", "enable-auto-tool-choice", "generation-config",
@@ -133,8 +136,8 @@ EVERY = tuple(sorted({*ONE_VALUE, *_WITH_NO_FORM, *(f"no-{name}" for name in _WI
 
 
 def takes_no_value(name: str) -> bool:
-    """Whether this option (dashes, no leading ones) is known to stand alone, its `--no-` form included."""
-    return name in _ALONE or name.removeprefix("no-") in _WITH_NO_FORM
+    """Whether this option (dashes, no leading ones) takes no value at all, its `--no-` form included."""
+    return (name in _ALONE and name not in _OPTIONAL_VALUE) or name.removeprefix("no-") in _WITH_NO_FORM
 
 
 def meant_by(name: str) -> tuple[str, ...]:

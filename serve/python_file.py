@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,7 +23,8 @@ def is_python(path: str) -> bool:
 def python_servers(text: str, path: str) -> list[Server]:
     """Every `LLMConfig(...)` with engine arguments and every command line, by their literal values; nothing is run."""
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     found: list[Server] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import warnings
 from typing import Any
 
 from ..budgets.document import Locate
@@ -50,7 +51,8 @@ def _values(text: str, match: re.Match[str]) -> dict[str, Any] | None:
         end = _closing(text, match.end(), "{}")
         source = text[match.end() : end + 1]
     try:
-        tree = ast.parse(_without_objects(source.replace("\n", " ")), mode="eval").body
+        with warnings.catch_warnings(action="ignore"):
+            tree = ast.parse(_without_objects(source.replace("\n", " ")), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     if isinstance(tree, ast.Dict):

@@ -60,6 +60,7 @@ def test_srv214_what_vllm_refuses(flags: str, message: str) -> None:
         "--reasoning-effort-map.high x",
         '--reasoning-config \'{"reasoning_start_str": "<a>", "reasoning_end_str": "</a>", "reasoning_parser": "p"}\'',
         "--structured-outputs-config.backend xgrammar --structured-outputs-config.enable_in_reasoning true",
+        "--hf-token=abc --trust-remote-code",
         "--speculative-config '{\"nonsense\": 1}' --max-model-len auto",
         "--default-chat-template-kwargs '{\"a\": true}' --reasoning-parser $P --reasoning-config $C",
     ],
