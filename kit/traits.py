@@ -49,7 +49,7 @@ class Traits:
         opened: every prompt with thinking on ends inside a block.
         call: what opens a tool call, and so ends a thought without its end marker; None where nothing does.
         switches: what turns thinking off.
-        turns: tokens between the turns of a conversation.
+        turns: tokens that open the model's turn.
         prompt: what a plain prompt with thinking on ends with, behind the user's text.
         prompt_off: the same with thinking off; None without a switch.
         closed: that prompt shows a closed block.
@@ -107,7 +107,7 @@ def read_traits(model: Model, *, like: ParserRow | None = None, markers: MarkerP
     switches = _like_switches(like) or tuple(_switches(rendered, states))
     call = _call_of(model, pair) if like is None else next(iter(like.implicit_ends), None)
     on, off = _prompt_on(states, switches), _prompt_off(states, switches)
-    turns = _turns(model.tokenizer, on.after, pair, call)
+    turns = _turns(model, on.after, pair, call)
     vocabulary = model.tokenizer
     wanted = (pair.start, pair.end, *((call,) if call is not None else ()))
     return Traits(
@@ -267,13 +267,18 @@ def _always_open(states: _States, switches: Sequence[Switch]) -> bool:
     return bool(on) and all(states.name(state) == "open" for state in on)
 
 
-def _turns(vocabulary: Vocabulary | None, after: str, pair: MarkerPair, call: str | None) -> tuple[str, ...]:
-    """The tokens that stand between the user's text and what the model writes, markers left out."""
+def _turns(model: Model, after: str, pair: MarkerPair, call: str | None) -> tuple[str, ...]:
+    """The tokens that open the model's turn: those behind the user's text, without markers and what ends a turn."""
+    vocabulary = model.tokenizer
     if vocabulary is None:
         return ()
-    found = [vocabulary.decode([token]) for token in vocabulary.encode(after)]
-    names = [text for text in found if re.fullmatch(_BRACKETED, text) and text in vocabulary.vocab]
-    return tuple(dict.fromkeys(text for text in names if text not in (pair.start, pair.end, call)))
+    found: dict[str, bool] = {}
+    for token in vocabulary.encode(after):
+        text = vocabulary.decode([token])
+        named = token in vocabulary.special_ids or re.fullmatch(_BRACKETED, text)
+        if named and vocabulary.vocab.get(text) == token and text not in (pair.start, pair.end, call):
+            found[text] = token in model.eos_ids
+    return tuple(text for text, ends in found.items() if not ends or all(found.values()))
 
 
 def _is_token(vocabulary: Vocabulary, text: str) -> bool:

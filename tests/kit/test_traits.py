@@ -16,7 +16,7 @@ from reasonctl.prompts.model import load_model
 from .styles import OPENED, SILENT, STYLES, with_template
 
 HEADER = "<|im_end|>\n<|im_start|>assistant\n"
-CHATML = ("<|im_end|>", "<|im_start|>")
+CHATML = ("<|im_start|>",)
 THINK: dict[str, Any] = {"start": "<think>", "end": "</think>", "single": True}
 ENABLE = Switch("enable_thinking", False, True, True)
 
@@ -60,7 +60,7 @@ WANTED = {
         special=True,
         call="<|call|>",
         switches=(Switch("reasoning_effort", "none", None, True),),
-        turns=("<|eot|>", "<|model|>"),
+        turns=("<|model|>",),
         prompt="<|eot|><|model|><|ponder|>\n",
         prompt_off="<|eot|><|model|><|ponder|>\n<|/ponder|>\n",
     ),
