@@ -4,12 +4,17 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from reasonctl.checks.finding import Location
 from reasonctl.errors import InputError
 from reasonctl.serve.command import ServeCommand
+from reasonctl.serve.dialects import as_shell
 from reasonctl.serve.read import read_folder, servers_in
 
 
@@ -168,3 +173,23 @@ def test_a_folder_knows_these_files(tmp_path: Path) -> None:
     found, unread = read_folder(str(tmp_path))
     assert sorted(s.name for s in found) == ["org/m", "org/n", "org/p"]
     assert [Path(file.location.path).name for file in unread] == ["flake.nix"]
+
+
+@given(
+    text=st.text(alphabet="ab$%`^'\"\\(){}=:;\n\r\t @-+#", max_size=80),
+    path=st.sampled_from(["run.ps1", "run.bat", "Makefile"]),
+)
+def test_every_character_of_a_turned_text_has_a_place_in_order(text: str, path: str) -> None:
+    made, place = as_shell(text, path, lambda at: Location("x", at + 1, 1))
+    lines = [place(index).line or 0 for index in range(len(made))]
+    assert lines == sorted(lines)
+    assert all(1 <= line <= len(text) + 1 for line in lines)
+
+
+@given(
+    text=st.text(alphabet="abc $\n\"'=(){}[]<>;|&\\`-", max_size=60),
+    path=st.sampled_from(["x.sh", "x.ps1", "Makefile", "x.py"]),
+)
+def test_whatever_stands_there_is_read_or_refused(text: str, path: str) -> None:
+    with contextlib.suppress(InputError):
+        servers_in(f"{text}\nvllm serve m --reasoning-parser qwen3\n", path=path)
