@@ -32,6 +32,10 @@ class _Text:
         self._chars += text
         self._offsets += [at] * len(text) if made else range(at, at + len(text))
 
+    def end(self, at: int, *, continued: bool) -> None:
+        """A line's end, after which the line goes on or not."""
+        self.add("\\\n" if continued else "\n", at, made=True)
+
     def done(self) -> tuple[str, Locate]:
         offsets, locate = self._offsets, self._locate
         return "".join(self._chars), lambda at: locate(offsets[min(at, len(offsets) - 1)] if offsets else 0)
@@ -61,6 +65,12 @@ def _lines(text: str) -> Iterator[tuple[str, int]]:
         at += len(line)
 
 
+def _end_of(body: str, mark: str) -> tuple[int, bool]:
+    """Where what a line says ends, and whether a mark says that it goes on with the next."""
+    said = body.rstrip()
+    return (len(said) - 1, True) if said.endswith(mark) else (len(body), False)
+
+
 def _powershell(text: str, locate: Locate) -> tuple[str, Locate]:
     made = _Text(locate)
     for line, at in _lines(text):
@@ -70,8 +80,7 @@ def _powershell(text: str, locate: Locate) -> tuple[str, Locate]:
         if assigned is not None:
             made.add(f"{assigned[1]}=", at, made=True)
             start = assigned.end()
-        continued = body.rstrip().endswith("`")
-        end = len(body.rstrip()) - 1 if continued else len(body)
+        end, continued = _end_of(body, "`")
         quote = ""
         position = start
         while position < end:
@@ -90,7 +99,7 @@ def _powershell(text: str, locate: Locate) -> tuple[str, Locate]:
             else:
                 made.add(char, at + position)
             position += 1
-        made.add("\\\n" if continued else "\n", at + len(body) - 1 if body else at, made=True)
+        made.end(at + len(body) - 1 if body else at, continued=continued)
     return made.done()
 
 
@@ -107,8 +116,7 @@ def _cmd(text: str, locate: Locate) -> tuple[str, Locate]:
             made.add(given[3].replace("'", ""), at + given.start(3))
             made.add("'\n", at, made=True)
             continue
-        continued = body.rstrip().endswith("^")
-        end = len(body.rstrip()) - 1 if continued else len(body)
+        end, continued = _end_of(body, "^")
         position = 0
         while position < end:
             char = body[position]
@@ -126,7 +134,7 @@ def _cmd(text: str, locate: Locate) -> tuple[str, Locate]:
             else:
                 made.add(char, at + position)
             position += 1
-        made.add("\\\n" if continued else "\n", at + len(body) - 1 if body else at, made=True)
+        made.end(at + len(body) - 1 if body else at, continued=continued)
     return made.done()
 
 
