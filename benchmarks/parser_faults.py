@@ -3,7 +3,7 @@
     python benchmarks/parser_faults.py [--vllm ENGINE] [--write] [NAME...]
 
 Each name is put to the test with a vocabulary of its own markers and prompts in each state, as `reasonctl check-parser
---name NAME --vllm ENGINE` does. Without `--write` the rows are printed.
+--name NAME --vllm ENGINE` does. The rows are printed; `--write` writes the page, with names only their rows anew.
 """
 
 from __future__ import annotations
@@ -71,6 +71,13 @@ def document(rows: Iterable[str], version: str) -> str:
     columns = " | ".join(("parser", *COLUMNS))
     table = [f"| {columns} |", "|---" * (len(COLUMNS) + 1) + "|", *(line for line in lines if not faultless(line))]
     return _PAGE.format(version=version, table="\n".join(table), good=", ".join(f"`{name}`" for name in good))
+
+
+def written(text: str) -> dict[str, str]:
+    """The rows of a page by name, those without a fault included."""
+    rows = {line.split("`")[1]: line for line in text.splitlines() if line.startswith("| `")}
+    good = text.partition("No fault found: ")[2].partition(".\n")[0].split("`")[1::2]
+    return rows | {name: f"| `{name}` |{' ok |' * len(COLUMNS)}" for name in good}
 
 
 def _cell(found: Battery, aspects: Sequence[Aspect]) -> str:
@@ -141,12 +148,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true")
     asked = parser.parse_args(arguments)
     with Bridge(parse_engine(asked.vllm)) as bridge:
-        rows = []
+        rows = written(DOC.read_text(encoding="utf-8")) if asked.names and asked.write else {}
         for name in asked.names or [name for name in bridge.names() if name in ROWS]:
-            rows.append(row(battery(bridge, name)))
-            print(rows[-1], file=sys.stderr if asked.write else sys.stdout, flush=True)
+            rows[name] = row(battery(bridge, name))
+            print(rows[name], file=sys.stderr if asked.write else sys.stdout, flush=True)
         if asked.write:
-            DOC.write_text(document(rows, bridge.described["vllm_version"]), encoding="utf-8")
+            page = document([rows[name] for name in sorted(rows)], bridge.described["vllm_version"])
+            DOC.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

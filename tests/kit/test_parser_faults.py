@@ -59,6 +59,12 @@ def test_every_parser_is_in_the_table_or_without_a_fault(made: ModuleType, table
     assert "qwen3" in good
 
 
+def test_the_page_is_made_of_its_rows(made: ModuleType) -> None:
+    text = made.DOC.read_text(encoding="utf-8")
+    rows = made.written(text)
+    assert made.document([rows[name] for name in sorted(rows)], "0.33.0") == text
+
+
 def test_a_row_without_a_fault_is_told_from_one_with(made: ModuleType) -> None:
     assert made.faultless(f"| `a` |{' ok |' * len(made.COLUMNS)}")
     assert not made.faultless(f"| `a` | counts none |{' ok |' * (len(made.COLUMNS) - 1)}")
