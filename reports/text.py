@@ -14,7 +14,7 @@ from . import text_audit, text_budget, text_check_parser, text_gate, text_replay
 from .evidence import cell_name, is_split, telling
 from .page import STYLE, Page, split_text, styled
 from .paste import Advice
-from .wording import SEVERITY_WORD, about, compact, place, quoted, shortened, verdict_line, visible
+from .wording import SEVERITY_WORD, about, compact, place, quoted, shortened, verdict_words, visible
 
 _FACTS: Mapping[str, Callable[[Page, Report], Collection[int] | None]] = {
     "audit": text_audit.show,
@@ -45,8 +45,12 @@ def render(
         told = show(page, report) if show is not None else None
         _findings(page, report, told or ())
         _coverage(page, report)
-    verdict, rest = verdict_line(report, hidden=not verbose and not quiet).split(" ", 1)
-    page.line(styled(verdict, report.verdict), Text(f" {rest}"), wrap=False)
+    tallied, *more = verdict_words(report, hidden=not verbose and not quiet)
+    verdict = report.verdict.upper()
+    if len("; ".join((f"{verdict}  {tallied}", *more))) > width and not quiet:
+        page.line("; ".join(more))  # the last line is the verdict, and has to fit
+        more = []
+    page.line(styled(verdict, report.verdict), Text(f"  {'; '.join((tallied, *more))}"), wrap=False)
     return page.text()
 
 

@@ -133,8 +133,13 @@ def tally(report: Report, *, hidden: bool = False) -> str:
 
 def verdict_line(report: Report, *, hidden: bool = False) -> str:
     """The last line of a report: the verdict, what it is made of, and what a stricter call would have said."""
+    return f"{report.verdict.upper()}  {'; '.join(verdict_words(report, hidden=hidden))}"
+
+
+def verdict_words(report: Report, *, hidden: bool = False) -> list[str]:
+    """The tally, and what there is to say besides."""
     words = [tally(report, hidden=hidden)]
-    skipped = [row.surface for row in report.coverage if row.status in ("partial", "skipped")]
+    skipped = dict.fromkeys(row.surface for row in report.coverage if row.status in ("partial", "skipped"))
     if skipped:
         words.append(f"not fully evaluated: {', '.join(map(visible, skipped))}")
     below = report.verdict != "fail" and report.policy.fail_on == "error" and report.summary["warning"]
@@ -144,7 +149,7 @@ def verdict_line(report: Report, *, hidden: bool = False) -> str:
         words.append("exit 0, --fail-on-incomplete makes it 1")
     if report.counting and report.exit_code == 0:
         words.append("exit 0 by --exit-zero")
-    return f"{report.verdict.upper()}  {'; '.join(words)}"
+    return words
 
 
 def _would_count(report: Report, finding: Finding) -> bool:

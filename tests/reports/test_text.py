@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from reasonctl.checks.finding import Finding
+from reasonctl.checks.finding import Coverage, Finding
 from reasonctl.checks.report import Policy, Report
 from reasonctl.reports import text
 from reasonctl.reports.wording import quoted, shortened, visible
@@ -127,7 +127,22 @@ def test_last_line_is_the_verdict(audit_report: Report, passing_report: Report, 
     assert last(passing_report) == "PASS 0 errors, 0 warnings, 0 notes"
     assert last(budget_report) == "PASS 0 errors, 1 warning, 0 notes; --fail-on warning would fail"
     assert last(replace(audit_report, policy=Policy(fail_on="never"))).startswith("INCOMPLETE 1 error")
-    assert last(replace(audit_report, policy=Policy(exit_zero=True))).endswith("budget; exit 0 by --exit-zero")
+    bent = squeezed(replace(audit_report, policy=Policy(exit_zero=True))).splitlines()
+    assert bent[-2:] == [
+        "not fully evaluated: budget; exit 0 by --exit-zero",
+        "FAIL 1 error, 1 warning, 1 note (--verbose), 1 suppressed",
+    ]
+
+
+def test_the_verdict_fits_the_page_and_stays_the_last_line(audit_report: Report) -> None:
+    """What a long verdict says besides its tally stands before it, each surface once."""
+    rows = [Coverage(f"surface-{number % 7}", "skipped", "why") for number in range(14)]
+    lines = text.render(replace(audit_report, coverage=tuple(rows)), width=80).splitlines()
+    assert lines[-1] == "FAIL  1 error, 1 warning, 1 note (--verbose), 1 suppressed"
+    assert lines[-3:-1] == [
+        "not fully evaluated: surface-0, surface-1, surface-2, surface-3, surface-4,",
+        "surface-5, surface-6",
+    ]
 
 
 def test_quiet_is_the_verdict_alone(audit_report: Report) -> None:
