@@ -97,7 +97,7 @@ def template_facts(survey: Survey, command: ServeCommand | None) -> TemplateFact
         prompts[effort] = EffortPrompt(
             effort, seen.state, group, seen.error, seen.error_line, seen.marker, seen.tokens_after_open
         )
-    origin = str(model.path or model.source)
+    origin = "the server's own" if model.kind == "served" else str(model.path or model.source)
     if model.template is not None:
         origin = str(model.template.path) if model.template.path is not None else model.template.origin
     return TemplateFacts(model.source, origin, "reasoning_effort" in survey.reads, prompts, _markers(survey, command))

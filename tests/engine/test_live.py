@@ -174,6 +174,21 @@ def test_another_parser_than_the_named_one(run: Run, served: Callable[..., Serve
     assert finding["hint"].startswith("qwen3 gives exactly what came")
 
 
+def test_with_the_serve_command_findings_stand_at_its_place(
+    run: Run, served: Callable[..., Served], tmp_path: Path
+) -> None:
+    script = tmp_path / "serve.sh"
+    script.write_text("vllm serve Qwen/Qwen3-8B --reasoning-parser deepseek_r1\n")
+    code, report = audit(run, served().url, "--serve", str(script), "--budget", "64")
+    assert code == 1
+    (finding,) = [f for f in report["findings"] if f["rule"] == "ENG508"]
+    assert (finding["location"]["line"], finding["location"]["column"]) == (1, 26)
+    assert finding["subject"]["server"] == "Qwen/Qwen3-8B"
+    assert report["target"] == "vllm==0.32.0"
+    assert report["facts"]["budget"]["prompts"]["template"] == "the server's own"
+    assert surface(report, "live server") == ("examined", None)
+
+
 @pytest.mark.parametrize("named", [True, False])
 def test_a_proxy_that_edits_texts(run: Run, served: Callable[..., Served], *, named: bool) -> None:
     with proxy(served().url, answer=editing) as between:
