@@ -14,6 +14,9 @@ from .bud_values import alike
 from .finding import Confidence, Finding
 from .rule import Rule, register
 
+_MOST_CONTEXT = 100_000_000
+"""Tokens that no model's context reaches."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Ceiling:
@@ -49,10 +52,9 @@ def _ceilings(facts: BudgetFacts) -> Iterator[_Ceiling]:
     """Every budget that can be reached, with its limits: those of the requests that get it, where any do."""
     assumed = facts.limits_from == "default"
     for value in facts.values:
-        if value.request is None and value.tokens is not None and facts.dialect != "anthropic":
+        if value.request is None and value.tokens is not None and facts.server_budget_counts:
             sent = _sent_with(facts, value)
-            used = tuple(dict.fromkeys(row.resolution.max_tokens for row in facts.rows if row.value == value))
-            limits = facts.limits if facts.dialect == "vllm" else used
+            limits = tuple(dict.fromkeys(row.resolution.max_tokens for row in facts.rows if row.value == value))
             if sent:
                 yield from (
                     _Ceiling(value, value.tokens, (limit,), assumed and not said, len(names), names[0])
@@ -128,9 +130,10 @@ class BudgetReachesCeiling(Rule):
             slimserve = facts.dialect == "slimserve"
             effect = "leaves nothing for the answer" if slimserve else "is never reached: thinking can take all"
             enough = ceiling.tokens + 1 + facts.answer_reserve
+            raise_it = f"max_tokens of {enough} or more keeps {facts.answer_reserve} tokens for the answer"
             yield cls.finding(
                 f"{ceiling.text} {effect} at max_tokens {limits}",
-                hint=f"max_tokens of {enough} or more keeps {facts.answer_reserve} tokens for the answer",
+                hint=raise_it if enough <= _MOST_CONTEXT else "no model has room for so many: write a smaller budget",
                 confidence=ceiling.confidence,
                 subject=ceiling.value.subject,
                 location=ceiling.value.location,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..budgets import slimserve
 from ..budgets.dialects import EFFORTS, FALLBACK, LEVELS, near_efforts
+from ..budgets.document import NotFinite
 from ..budgets.facts import BudgetFacts, BudgetValue
 from .finding import Finding
 from .rule import Rule, register
@@ -162,14 +163,20 @@ class NotAnInteger(Rule):
     def check(cls, facts: BudgetFacts) -> Iterator[Finding]:
         for same in alike(value for value in facts.values if value.endpoint != "responses" and _is_no_integer(value)):
             value = same.first
-            kind = {bool: "a boolean", float: "a float", str: "a string", list: "a list", dict: "an object"}
             yield cls.finding(
-                f"{same.text}: {value.field} is {kind.get(type(value.value), 'null')}, not an integer",
+                f"{same.text}: {value.field} is {_kind(value.value)}, not an integer",
                 hint=_whole_number(value),
                 subject=value.subject,
                 location=value.location,
                 evidence={"value": value.value} | ({"requests": same.count} if same.count > 1 else {}),
             )
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, NotFinite):
+        return repr(value)
+    kinds = {bool: "a boolean", float: "a float", str: "a string", list: "a list", dict: "an object"}
+    return kinds.get(type(value), "null")
 
 
 def _is_no_integer(value: BudgetValue) -> bool:

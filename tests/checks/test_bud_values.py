@@ -111,6 +111,12 @@ def test_integers_are_integers() -> None:
         assert found("BUD304", value) == []
 
 
+@pytest.mark.parametrize("text", ["1e400", "-1e400", "NaN", "Infinity"])
+def test_a_number_that_no_float_holds_is_told_as_it_stands(text: str) -> None:
+    (finding,) = found("BUD304", f'{{"thinking_token_budget": {text}}}')
+    assert f"is {text}, not an integer" in finding.message
+
+
 def test_equal_faults_of_many_requests_are_one_finding() -> None:
     requests = [CHAT | {"thinking_token_budget": 1.5}] * 40 + [CHAT | {"thinking_token_budget": "x"}]
     first, second = found("BUD304", requests, dialect="vllm")
@@ -138,6 +144,19 @@ def test_budget_reaches_ceiling() -> None:
     assert xhigh.subject == {"key": "xhigh"}
     assert found("BUD306", GOOD, limits=(8193,)) == []
     assert found("BUD306", GOOD, limits=(4096,), efforts=frozenset({"low"})) == []
+
+
+@pytest.mark.parametrize("rule", ["BUD306", "BUD307"])
+@pytest.mark.parametrize("budget", [4096, 4000])
+def test_a_servers_budget_that_vllm_drops_reaches_no_ceiling(rule: str, budget: int) -> None:
+    (dropped,) = found("BUD310", budget, dialect="vllm")
+    assert "every request is unlimited" in dropped.message
+    assert found(rule, budget, dialect="vllm", limits=(4096,)) == []
+
+
+def test_no_max_tokens_is_proposed_that_no_model_has_room_for() -> None:
+    (finding,) = found("BUD306", 10**26)
+    assert finding.hint == "no model has room for so many: write a smaller budget"
 
 
 @pytest.mark.parametrize(("given", "confidence"), [((), "medium"), ((4096,), "high")])
