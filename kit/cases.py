@@ -349,11 +349,11 @@ def _without(text: str | None, markers: tuple[str, ...]) -> str:
 
 
 def _value(case: NamedCase, answer: Answer) -> Any:
-    if case.name == "is-reasoning-end-before":
-        if answer.unbuilt is None:
-            return answer.ended
+    if answer.unbuilt is not None:
         name, _, message = answer.unbuilt.partition(": ")
         return {"error": name, "message": message}
+    if case.name == "is-reasoning-end-before":
+        return answer.ended
     if case.aspect == "prompt":
         return answer.asked.get("ended")
     if case.aspect == "content-ids":

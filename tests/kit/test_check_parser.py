@@ -231,6 +231,12 @@ def test_a_built_in_name_runs_as_its_model(run: Run) -> None:
     assert {"is-reasoning-end-before", "start-marker-and-text", "truncated-in-output"} <= wrong
 
 
+def test_a_parser_that_cannot_be_built_is_one_finding(run: Run) -> None:
+    code, found = report(run, "--name", "deepseek_r1", "--model", "fixture:split-markers", "--examples", "10")
+    assert (code, [one["rule"] for one in found["findings"]]) == (1, ["PLG611"])
+    assert "could not locate think start/end tokens" in found["findings"][0]["message"]
+
+
 def test_the_tests_are_written(run: Run, engine: str, tmp_path: Path) -> None:
     folder = tmp_path / "tests"
     path = plugin(tmp_path, "last-id-alone")
