@@ -293,6 +293,9 @@ def shown(battery: Battery, one: Outcome | Smallest) -> dict[str, Any]:
         expected, got, why, messages = one.case.expected, one.got, one.case.why, one.messages
         if one.case.aspect == "token-count":
             expected = f"{expected[0]} to {expected[1]} tokens"
+    marker = battery.setting.end_marker
+    if marker and marker in probe.text and marker not in question.text:
+        why = f"{why}; decoding hides {marker} (it is flagged special), as adjust_request leaves skip_special_tokens on"
     stream = next((each for each in question.streams if each.label == label), None)
     tail = battery.setting.vocabulary.decode(question.cell.prompt_ids[-40:])
     return {
