@@ -199,7 +199,8 @@ class ServeCommand:
         name = self.reasoning_parser
         if name is None or self.product != "vllm" or target.product != "vllm":
             return None if name == "none" else name
-        if not versions.fact("reasoning-parser-alone", target.version) and not self.on("enable-reasoning"):
+        alone = target.version < versions.OLDEST or versions.fact("reasoning-parser-alone", target.version)
+        if not alone and not self.on("enable-reasoning"):
             return None
         return None if name.lower() == "none" and versions.fact("parser-none", target.version) else name
 
