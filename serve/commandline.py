@@ -189,7 +189,7 @@ def _flag(word: Word, rest: list[Word], product: Product, broken: list[InputErro
     """The flag that `word` begins; words of its value are taken from `rest`, what is refused is added to `broken`."""
     both = None if word.dynamic else _JOINED.fullmatch(word.text)
     if both is not None:  # the two are meant, and judged as such
-        what = f"{word.text.strip()!r} is one argument, and vLLM has no flag of that name"
+        what = f"{both[1]} and its value are one argument, and vLLM has no flag of that name"
         broken.append(refuse(what, word.location, mend="write the flag and its value as two arguments"))
         word = word_at(f"{both[1]}={both[2].strip()}", word.location)
     text, equals, value = word.text.partition("=")

@@ -191,7 +191,10 @@ def test_a_flag_and_its_value_in_one_argument() -> None:
     (found,) = servers_in(pod.replace("ARGS", "--model=m, '--reasoning-parser qwen3'"), path="p.yaml", forgiving=True)
     assert isinstance(found, ServeCommand)
     assert found.reasoning_parser == "qwen3"
-    assert ["is one argument" in error.message for error in found.broken] == [True]
+    assert ["are one argument" in error.message for error in found.broken] == [True]
+    (keyed,) = servers_in(pod.replace("ARGS", "--model=m, '--api-key sk-secret'"), path="p.yaml", forgiving=True)
+    assert isinstance(keyed, ServeCommand)
+    assert ["sk-secret" in str(error) for error in keyed.broken] == [False]
     (mapping,) = servers_in(pod.replace("ARGS", "--model=m, --default-chat-template-kwargs, {a: true}"), path="p.yaml")
     assert isinstance(mapping, ServeCommand)
     assert mapping.default_chat_template_kwargs == {"a": True}
