@@ -73,7 +73,7 @@ class ServeCommand:
     model_hidden: bool = False
     """It names a model that only the running shell knows."""
     open_words: tuple[str, ...] = field(default=(), repr=False, compare=False)
-    """Words that may hold any flags, and that only the running shell knows: `$EXTRA_ARGS`, `"$@"`."""
+    """Variables that may hold any flags, and that only the running shell knows: `$EXTRA_ARGS`, `$@`."""
     broken: tuple[InputError, ...] = field(default=(), repr=False, compare=False)
     """What an argument parser refuses of these words: a flag without its value, an abbreviation of several flags."""
     forgiving: bool = field(default=False, repr=False, compare=False)

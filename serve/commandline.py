@@ -172,9 +172,18 @@ def command_of(product: Product, location: Location, words: Sequence[Word], env:
         name=name or product,
         words=tuple(words),
         model_hidden=named is None and (model.dynamic if model is not None else bool(positional)),
-        open_words=tuple(word.text for word in positional[0 if model is not None else 1 :] if word.dynamic),
+        open_words=tuple(_variable(word) for word in positional[0 if model is not None else 1 :] if word.dynamic),
         broken=tuple(broken),
     )
+
+
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*|[@*#?0-9])")
+
+
+def _variable(word: Word) -> str:
+    """An unknown word by its first variable alone: what stands beside it may be a secret."""
+    found = _VARIABLE.search(word.text)
+    return f"${found[1]}" if found is not None else "$(...)"
 
 
 def _is_flag(text: str) -> bool:
