@@ -17,6 +17,7 @@ from .engines import engine_of
 from .flags import LONG, SEVERAL, stands_alone
 from .images import image_facts, pinned
 from .options import ONE_VALUE, READ, meant_by
+from .secret import told_value
 from .shell import script_servers, words_servers
 from .words import Word, word_at
 
@@ -172,18 +173,9 @@ def command_of(product: Product, location: Location, words: Sequence[Word], env:
         name=name or product,
         words=tuple(words),
         model_hidden=named is None and (model.dynamic if model is not None else bool(positional)),
-        open_words=tuple(_variable(word) for word in positional[0 if model is not None else 1 :] if word.dynamic),
+        open_words=tuple(told_value(word.text) for word in positional[0 if model is not None else 1 :] if word.dynamic),
         broken=tuple(broken),
     )
-
-
-_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*|[@*#?0-9])")
-
-
-def _variable(word: Word) -> str:
-    """An unknown word by its first variable alone: what stands beside it may be a secret."""
-    found = _VARIABLE.search(word.text)
-    return f"${found[1]}" if found is not None else "$(...)"
 
 
 def _is_flag(text: str) -> bool:

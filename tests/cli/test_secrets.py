@@ -66,6 +66,13 @@ SERVERS = {
         "services: {a: {image: 763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:0.20.0-gpu-sagemaker, environment: "
         f"{{SM_VLLM_MODEL: m, OPTION_API_KEY: {CANARY}}}}}}}\n",
     ),
+    "an open word": ("x.sh", f'vllm serve m $(curl -H "X-Key: {CANARY}" http://v) --reasoning-parser deepseek_r1\n'),
+    "flags nobody knows": ("x.sh", f'vllm serve m $(curl -H "X-Key: {CANARY}" http://v)\n'),
+    "two in one": (
+        "x.yaml",
+        "kind: Pod\nmetadata: {name: x}\nspec: {containers: [{name: v, image: 'vllm/vllm-openai:v0.33.0', "
+        f"args: ['--model m', '--api-key {CANARY}', '--reasoning-parser no']}}]}}\n",
+    ),
     "docker": ("x.sh", f"docker run -e HF_TOKEN={CANARY} vllm/vllm-openai:v0.30.0 --model m --reasoning-parser no\n"),
     "a unit": ("x.service", f"[Service]\nEnvironment=K={CANARY}\nExecStart=vllm serve m --reasoning-parser no\n"),
     "a log": (
