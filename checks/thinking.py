@@ -73,7 +73,7 @@ def thinks(thinking: Thinking) -> bool:
 
 def switched_off(survey: Survey, state: PromptState) -> bool:
     """A silent prompt that leaves thinking off: its request holds an off value of a switch the template reads."""
-    return any(kwarg in state.kwargs and state.kwargs[kwarg] == off for kwarg, off, _ in _switches(survey))
+    return any(kwarg in state.kwargs and state.kwargs[kwarg] == off for kwarg, off, _ in switches(survey))
 
 
 def unclear(survey: Survey, state: PromptState) -> bool:
@@ -83,7 +83,7 @@ def unclear(survey: Survey, state: PromptState) -> bool:
     conversation alike.
     """
     plain = survey.get("single_turn", {})
-    for kwarg, off, on in _switches(survey):
+    for kwarg, off, on in switches(survey):
         if kwarg in state.kwargs:
             continue
         as_off, as_on = survey.get("single_turn", {kwarg: off}), survey.get("single_turn", {kwarg: on})
@@ -94,7 +94,10 @@ def unclear(survey: Survey, state: PromptState) -> bool:
     return False
 
 
-def _switches(survey: Survey) -> list[tuple[str, Any, Any]]:
+def switches(survey: Survey) -> list[tuple[str, Any, Any]]:
+    """(kwarg, off value, on value) of what turns thinking off: the switches that the template reads, and an effort that
+    it compares with one that means none.
+    """
     named = [value for value in ("none", "no_think") if value in survey.compared.get("reasoning_effort", ())]
     return [*survey.switches, *(("reasoning_effort", value, "high") for value in named)]
 

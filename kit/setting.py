@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..checks.probes import Cell, Weight, at_odds, cells_of
-from ..checks.thinking import Thinking, read_thinking
+from ..checks.thinking import Thinking, read_thinking, switches
 from ..parsers import ROWS, ParserRow, Vocabulary
 from ..parsers.differential.cases import specs
 from ..parsers.differential.families import FAMILIES
@@ -108,7 +108,7 @@ def from_model(
         vocabulary=vocabulary,
         thinking=thinking,
         cells=_distinct([cell for cell in cells if not at_odds(cell, cells)]),
-        switches=rendered.switches,
+        switches=tuple(switches(rendered)),
         call=None if call is None else f'{call}\n{{"name": "get_weather", "arguments": {{"city": "Rome"}}}}',
         stop_ids=model.eos_ids if model.tokenizer is not None else frozenset(),
         end_marker=(thinking.end or "").rstrip(),

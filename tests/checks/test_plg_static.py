@@ -368,7 +368,7 @@ def test_plg609_is_not_asked_of_versions_without_budgets() -> None:
     assert found(PLUGINS / "plg609_fault.py", target=Target("vllm", (0, 19, 0))) == []
 
 
-def test_a_cache_by_key_is_told_with_low_confidence(tmp_path: Path) -> None:
+def test_plg603_a_cache_by_key_is_told_with_low_confidence(tmp_path: Path) -> None:
     text = """
         _IDS = {}
 
