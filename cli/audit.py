@@ -313,7 +313,7 @@ def _server(command: ServeCommand, target: Target, version_unknown: str | None) 
         reasoning_parser=parser,
         reasoning_parser_at=place,
         version_unknown=version_unknown,
-        tools=command.enable_auto_tool_choice and command.tool_call_parser is not None,
+        tools=command.enable_auto_tool_choice and "tool-call-parser" in command.flags,
         default_kwargs=command.default_chat_template_kwargs or {},
         effort_map=command.effort_map or {},
         command=command,

@@ -179,3 +179,10 @@ def test_a_clients_old_read_is_one_finding_whatever_it_is_read_from(run: Run, tm
     one = "vllm serve m --reasoning-parser qwen3"
     _, single = as_json(run, "--serve", one, *QWEN, "--client", str(tmp_path / "client" / "a.py"), "--select", "SRV208")
     assert [f["subject"]["server"] for f in single["findings"]] == ["m"]
+
+
+def test_tools_that_only_the_shell_names_a_parser_for_are_tools(run: Run) -> None:
+    for parser in ("hermes", "$TOOLS"):
+        text = f"vllm serve m --reasoning-parser deepseek_r1 --enable-auto-tool-choice --tool-call-parser {parser}"
+        _, report = as_json(run, "--serve", text, *QWEN, "--select", "FIT111,SRV205,SRV215")
+        assert [(f["rule"], f["severity"]) for f in report["findings"]] == [("FIT111", "error")]
