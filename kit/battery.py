@@ -104,7 +104,6 @@ def run_battery(
         progress: is told what is done.
     """
     asked = engine.get("kind") == "vllm"
-    bare = Battery(setting, engine, asked)
     described = bench.describe()
     refused = described if isinstance(described, str) else None
     description = described if isinstance(described, Description) else None
@@ -123,7 +122,7 @@ def run_battery(
         cost = _cost(bench, feeder)
     except ParserUnsupportedError as why:
         return Battery(setting, engine, asked, description, refused, str(why))
-    return Battery(bare.setting, engine, asked, description, refused, None, outcomes, generated, shared, cost)
+    return Battery(setting, engine, asked, description, refused, None, outcomes, generated, shared, cost)
 
 
 def _named(bench: Bench, cases: Sequence[NamedCase], setting: Setting, progress: Progress) -> tuple[Outcome, ...]:

@@ -54,7 +54,6 @@ class NamedCase:
         expected: what must come, JSON-valued.
         why: in a sentence.
         weighs: people send such a request: a failure counts.
-        either: besides the right split, one that both modes may agree on.
     """
 
     name: str
