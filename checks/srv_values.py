@@ -134,7 +134,7 @@ def _json_faults(command: ServeCommand, flag: str, version: versions.Version) ->
     if flag == "reasoning-effort-map":
         yield from _effort_faults(node)
     known = _KEYS.get(flag)
-    if known is None or version < _KEYS_SINCE:
+    if known is None or not _KEYS_SINCE <= version <= versions.NEWEST:
         return
     for key, entry in node.fields().items():
         if key not in known:

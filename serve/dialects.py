@@ -92,7 +92,9 @@ def _powershell(text: str, locate: Locate) -> tuple[str, Locate]:
                 continue
             if char in "'\"":
                 quote = "" if char == quote else quote or char
-            if char == "\\" and quote != "'":
+            if char == "\\" and quote == "'" and body[position + 1 : position + 2] == '"':
+                pass  # kept for the program's own reading of its command line, which takes it away
+            elif char == "\\" and quote != "'":
                 made.add("\\\\", at + position, made=True)
             elif char == "`" and quote != "'" and position + 1 < end:
                 made.add("\\", at + position)
@@ -117,6 +119,7 @@ def _cmd(text: str, locate: Locate) -> tuple[str, Locate]:
             made.add("'\n", at, made=True)
             continue
         end, continued = _end_of(body, "^")
+        quoted = False
         position = 0
         while position < end:
             char = body[position]
@@ -125,10 +128,11 @@ def _cmd(text: str, locate: Locate) -> tuple[str, Locate]:
                 made.add(f"${{{variable[1]}}}", at + position, made=True)
                 position = variable.end()
                 continue
+            quoted ^= char == '"' and body[position - 1 : position] != "\\"
             if char == "\\" and body[position + 1 : position + 2] != '"':
                 made.add("\\\\", at + position, made=True)
-            elif char == "'":
-                made.add("\\'", at + position, made=True)
+            elif char in "$`" or (char == "'" and not quoted):
+                made.add(f"\\{char}", at + position, made=True)
             elif char == "^" and position + 1 < end:
                 pass  # it takes its meaning from the next character
             else:

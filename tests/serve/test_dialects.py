@@ -135,7 +135,9 @@ def test_of_many_open_conditions_each_is_tried_by_itself() -> None:
 def test_words_that_may_hold_any_flag_are_kept() -> None:
     assert one('vllm serve m $EXTRA "$@"', "x.sh").open_words == ("$EXTRA", "$@")
     assert one("vllm serve $MODEL --port $PORT", "x.sh").open_words == ()
-    assert one("vllm serve --model m ${P:+--reasoning-parser $P}", "x.sh").open_words == ("$P",)
+    (told,) = one("vllm serve --model m ${P:+--api-key secret $P}", "x.sh").open_words
+    assert told.startswith("$P")
+    assert "secret" not in told
 
 
 @pytest.mark.parametrize("path", ["flake.nix", "compose.yaml.j2", "values.gotmpl"])
@@ -191,3 +193,20 @@ def test_every_character_of_a_turned_text_has_a_place_in_order(text: str, path: 
 def test_whatever_stands_there_is_read_or_refused(text: str, path: str) -> None:
     with contextlib.suppress(InputError):
         servers_in(f"{text}\nvllm serve m --reasoning-parser qwen3\n", path=path)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("vllm serve m --default-chat-template-kwargs '{\"a\": true}'\n", "run.ps1"),
+        ("vllm serve m --default-chat-template-kwargs '{\\\"a\\\": true}'\n", "run.ps1"),
+        ('vllm serve m --default-chat-template-kwargs "{\\"a\\": true}"\r\n', "run.bat"),
+    ],
+)
+def test_json_as_windows_wants_it_quoted(text: str, path: str) -> None:
+    assert one(text, path).default_chat_template_kwargs == {"a": True}
+
+
+def test_what_means_nothing_to_cmd_stays_as_it_is() -> None:
+    found = one('vllm serve m --served-model-name "it\'s $5" --chat-template C:\\t.jinja\r\n', "run.cmd")
+    assert (found.text("served-model-name"), found.chat_template) == ("it's $5", "C:\\t.jinja")
