@@ -13,6 +13,9 @@ from .page import STYLE, Page, styled
 from .terms import ANSWER_RESERVE, request_name, source_name
 from .wording import compact, variant_name, visible
 
+_REST, _COLUMN = 60, 18
+"""Columns of a page that the table's other cells, and one `max_tokens`, take at their widest."""
+
 
 def show(page: Page, report: Report) -> None:
     """Headline, the budget as it was read, the table of resolutions, and the requests that get none."""
@@ -94,7 +97,10 @@ def _table(page: Page, facts: Mapping[str, Any]) -> None:
         first = next(iter(cells.values()))
         cutoffs = [_cell(cells[ceiling], reserve) if ceiling in cells else Text("-", "dim") for ceiling in ceilings]
         prompt = [_prompt(prompts, first["effort"])] if prompts else []
-        rows.append((styled(request_name(first)), styled(source_name(first)), *prompt, *cutoffs))
+        said = request_name(first)
+        if page.width < _REST + _COLUMN * len(ceilings):
+            said = said.replace("thinking_token_budget ", "budget ")  # which would be broken in two
+        rows.append((styled(said), styled(source_name(first)), *prompt, *cutoffs))
     head = ["the request says", "cutoff comes from", *(["prompt says"] if prompts else [])]
     page.blank()
     page.table((*head, *(f"max_tokens {ceiling}" for ceiling in ceilings)), rows)

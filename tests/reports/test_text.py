@@ -188,6 +188,14 @@ def test_budgets_are_a_table_of_thinking_against_answer(budget_report: Report) -
     assert " thinking_token_budget 6000, effort low the request 4095 | 0 left !! 6000 | 5999 left" in lines
 
 
+@pytest.mark.parametrize("width", [60, 72, 80, 110])
+def test_no_name_in_the_budget_table_is_broken_in_two(width: int, budget_report: Report) -> None:
+    lines = text.render(budget_report, width=width).splitlines()
+    words = {word for line in lines for word in line.split()}
+    assert "budget" in words or "thinking_token_budget" in words
+    assert not [word for word in words if word != "thinking_token_budget" and word.startswith("thinking_t")]
+
+
 def test_budgets_beside_what_the_prompt_says(budget_report: Report) -> None:
     efforts = [
         {"effort": "low", "state": "open", "refused": None},
