@@ -120,7 +120,7 @@ def audit(
         clients=_clients(client or [], unread_clients),
     )
     given_map = parse_model_map(model_map) if model_map else None
-    jobs = partial(find_jobs, paths or [], model, serve, given_map, options.settings.models)
+    jobs = partial(find_jobs, paths or [], model, serve, given_map, options.settings.models_from(Path.cwd()))
     with live_server(
         endpoint,
         served_model_name=served_model_name,

@@ -68,7 +68,7 @@ def _shown(settings: Settings) -> dict[str, Any]:
         "folder": str(base),
         "settings": {key: _one(key, settings, place) for key in _DEFAULTS},
         "per-rule-severity": dict(settings.severities),
-        "models": {name: _relative(Path(where), base) for name, where in settings.models.items()},
+        "models": dict(settings.models),
         "ignore": [
             {
                 "rule": one.rule,

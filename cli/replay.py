@@ -85,7 +85,7 @@ def replay(
     running = options.engines.open(plugin)
     target = options.engines.target(options.target, server)
     if model is None and server is not None:
-        model = mapped(server, options.settings.models)
+        model = mapped(server, options.settings.models_from(Path.cwd()))
     setting = _setting(server, model, chat_template, chat_template_kwargs, request)
     plan = _plan(parser or [], server, target, running, chunking, explain=_explains(setting))
     plan = replace(plan, vllm=options.engines.specs, plugin=plugin, strips=Needs.of(options).strips)

@@ -148,7 +148,7 @@ def _judged(read: Config, asked: _Asked, options: CheckOptions) -> tuple[BudgetF
     target = options.target or (Target("slimserve") if chosen == "slimserve" else options.engines.target(None, own))
     tokens_matter = chosen == "slimserve" or any(r.budget is not None for r in everything)
     if asked.model is None and read.command is not None:
-        asked = replace(asked, model=mapped(read.command, options.settings.models))
+        asked = replace(asked, model=mapped(read.command, options.settings.models_from(Path.cwd())))
     template, inherited, context, rows = _template(asked, read, target, tokens_matter)
     facts = gather(
         read,

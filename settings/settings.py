@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -72,6 +73,15 @@ class Settings:
     tables: tuple[Table, ...] = ()
     places: Mapping[str, Location] = field(default_factory=dict)
 
+    def models_from(self, folder: Path) -> dict[str, str]:
+        """Where the models are, seen from a folder: two checkouts then name them alike. What is no path stays."""
+        base = self.base or folder
+        found = {name: base / Path(value).expanduser() for name, value in self.models.items()}
+        return {
+            name: Path(os.path.relpath(found[name], folder)).as_posix() if found[name].exists() else value
+            for name, value in self.models.items()
+        }
+
 
 _KEYS = (
     "target", "vllm", "fail-on", "min-confidence", "fail-on-incomplete", "select", "baseline", "per-rule-severity",
@@ -100,7 +110,7 @@ def read_settings(found: Found | None) -> Settings:
         select=_rules(select, texts(select)) if select is not None and texts(select) else None,
         baseline=_text(keys.get("baseline")),
         severities=_severities(keys.get("per-rule-severity")),
-        models=_models(keys.get("models"), found.base),
+        models=_models(keys.get("models")),
         ignores=tuple(_ignore(node) for node in _array(keys.get("ignore"))),
         tables=_tables(keys),
         places={key: entry.location for key, entry in keys.items()},
@@ -201,14 +211,8 @@ def _severities(entry: Entry | None) -> dict[str, Severity]:
     return found
 
 
-def _models(entry: Entry | None, base: Path) -> dict[str, str]:
-    """Where the models are; a path that is there is made absolute, so that it holds from every working directory."""
-    found: dict[str, str] = {}
-    for name, given in table(entry).fields().items() if entry is not None else ():
-        value = text(given)
-        beside = base / Path(value).expanduser()
-        found[name] = str(beside) if beside.exists() else value
-    return found
+def _models(entry: Entry | None) -> dict[str, str]:
+    return {name: text(given) for name, given in table(entry).fields().items()} if entry is not None else {}
 
 
 def _engine(value: str, base: Path) -> str:

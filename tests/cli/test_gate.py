@@ -303,9 +303,9 @@ def test_the_command_line_beats_the_environment_beats_the_file(
 def test_a_servers_own_evidence_beats_the_file_and_a_tables_target_beats_both(run: Run, project: Path) -> None:
     tables = '[models]\n"/models/assistant" = "models/assistant"\n[[audit]]\nserve = "deploy/compose.yaml"\n'
     file = settings(project, f'target = "vllm==0.31.0"\n{tables}')
-    assert report(run, "--config", file)[1]["target"] == "vllm==0.33.0"  # the image's tag
+    assert report(run, "--config", file)[1]["facts"]["runs"][0]["target"] == "vllm==0.33.0"  # the image's tag
     file = settings(project, f'target = "vllm==0.31.0"\n{tables}target = "vllm==0.32.0"\n')
-    assert report(run, "--config", file)[1]["target"] == "vllm==0.32.0"
+    assert report(run, "--config", file)[1]["facts"]["runs"][0]["target"] == "vllm==0.32.0"
 
 
 def test_no_settings_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

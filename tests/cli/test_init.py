@@ -32,7 +32,7 @@ def test_what_there_is_is_found_and_the_gate_runs_it(run: Run, project: Path, mo
     assert (code, err) == (0, "")
     assert "/models/assistant is models/assistant" in out
     settings = read_settings(find(project))
-    assert settings.models == {"/models/assistant": str(project / "models" / "assistant")}
+    assert settings.models == {"/models/assistant": "models/assistant"}
     tables = [(one.command, {key: entry.value.plain() for key, entry in one.keys.items()}) for one in settings.tables]
     assert tables == [
         ("audit", {"serve": "deploy/compose.yaml"}),

@@ -59,7 +59,8 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert found.select is not None
     assert {"FIT101", "FIT105", "FIT122"} <= found.select
     assert found.severities == {"FIT107": "error", "TPL004": "warning"}
-    assert found.models == {"org/here": str(tmp_path / "models/here"), "org/there": "org/there-fp8"}
+    assert found.models_from(tmp_path) == {"org/here": "models/here", "org/there": "org/there-fp8"}
+    assert found.models_from(tmp_path / "models")["org/here"] == "here"
     (ignore,) = found.ignores
     assert ignore.rules == {"TPL002"}
     assert ignore.subject == {"model": "models/here", "variant": {"enable_thinking": True}}
