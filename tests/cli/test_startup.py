@@ -80,6 +80,8 @@ def imported(*arguments: str) -> set[str]:
         ["vllm", "--help"],
         ["vllm", "check", "--help"],
         ["vllm", "install", "--help"],
+        ["new-parser", "--help"],
+        ["check-parser", "--help"],
     ],
     ids=" ".join,
 )
@@ -92,6 +94,26 @@ def test_validate_config_imports_readers_only(form: str, tmp_path: Path) -> None
     budget = tmp_path / "budget.json"
     budget.write_text('{"low": 1024, "medium": 4096}', encoding="utf-8")
     assert imported("validate-config", str(budget), "--format", form) - COMMAND_LINE - READERS == set()
+
+
+LOOK = """
+import sys
+before = set(sys.modules) | set(sys.stdlib_module_names)
+from pathlib import Path
+from reasonctl.checks.plg_facts import PluginLook
+from reasonctl.checks.plg_static import static_findings
+from reasonctl.kit.source import read_plugin_source
+(found,) = static_findings(PluginLook(read_plugin_source(Path(sys.argv[1])), "my-glim"))
+print(found.rule, *{name.partition(".")[0] for name in sys.modules} - before)
+"""
+
+
+def test_a_plugins_source_is_looked_at_with_nothing_imported() -> None:
+    plugin = Path(__file__).parents[1] / "kit" / "plugins" / "plg602_fault.py"
+    done = subprocess.run([sys.executable, "-I", "-c", LOOK, plugin], capture_output=True, text=True, check=True)
+    rule, *names = done.stdout.split()
+    assert rule == "PLG602"
+    assert {name for name in names if not name.startswith("_")} == {"reasonctl"}
 
 
 def test_probe_sees_imports() -> None:
