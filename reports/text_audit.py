@@ -93,7 +93,7 @@ def _same_file(finding: Finding, place: Mapping[str, Any]) -> bool:
 
 def _model(page: Page, report: Report, facts: Mapping[str, Any]) -> None:
     model = facts.get("model") or {}
-    rows: list[tuple[str, str | Text]] = [("judged as", judged_as(report))]
+    rows: list[tuple[str, str | Text]] = [("judged as", judged_as(report, facts))]
     rows += model_rows(model)
     markers = [_marker(marker) for marker in model.get("markers") or []]
     if markers:

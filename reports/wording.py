@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -115,12 +115,21 @@ def counted(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
-def judged_as(report: Report) -> str:
-    """Which server's behaviour the report goes by, and whose parsers showed it."""
+def judged_as(report: Report, server: Mapping[str, Any] | None = None) -> str:
+    """Which server's behaviour the report goes by, and whose parsers showed it.
+
+    Args:
+        report: the report.
+        server: the facts of one of several servers, each of which has a target of its own; None: all of them.
+    """
+    given = report.facts.get("servers")
+    servers = [server] if server is not None else given if isinstance(given, Sequence) else []
+    told = [str(each["target"]) for each in servers if isinstance(each, Mapping) and each.get("target")]
+    targets = ", ".join(dict.fromkeys(told)) or report.target
     engine = report.engine
     if engine.get("kind") == "vllm":
-        return f"{report.target}, with the parsers of vLLM {engine.get('vllm_version')} itself"
-    return f"{report.target}, with built-in models of the parsers of {engine.get('models')}"
+        return f"{targets}, with the parsers of vLLM {engine.get('vllm_version')} itself"
+    return f"{targets}, with built-in models of the parsers of {engine.get('models')}"
 
 
 def tally(report: Report, *, hidden: bool = False) -> str:
@@ -145,6 +154,13 @@ def verdict_words(report: Report, *, hidden: bool = False) -> list[str]:
     below = report.verdict != "fail" and report.policy.fail_on == "error" and report.summary["warning"]
     if below and any(_would_count(report, finding) for finding in report.findings):
         words.append("--fail-on warning would fail")
+    unsure = [f for f in report.findings if f.severity == "error" and f.suppressed is None]
+    if (
+        report.verdict != "fail"
+        and unsure
+        and any(replace(report.policy, min_confidence="low").counts(f) for f in unsure)
+    ):
+        words.append("--min-confidence low would fail")
     if report.verdict == "incomplete" and report.exit_code == 0:
         words.append("exit 0, --fail-on-incomplete makes it 1")
     if report.counting and report.exit_code == 0:

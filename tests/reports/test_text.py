@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from reasonctl.checks.finding import Coverage, Finding
+from reasonctl.checks.finding import Confidence, Coverage, Finding
 from reasonctl.checks.report import Policy, Report
-from reasonctl.reports import text
+from reasonctl.reports import html, text
 from reasonctl.reports.wording import quoted, shortened, visible
 
 FORBIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -132,6 +132,16 @@ def test_last_line_is_the_verdict(audit_report: Report, passing_report: Report, 
         "not fully evaluated: budget; exit 0 by --exit-zero",
         "FAIL 1 error, 1 warning, 1 note (--verbose), 1 suppressed",
     ]
+
+
+@pytest.mark.parametrize(("confidence", "said"), [("low", True), ("medium", False)])
+def test_an_error_that_is_too_unsure_to_count_is_told_with_the_verdict(
+    audit_report: Report, confidence: Confidence, said: bool
+) -> None:
+    unsure = replace(audit_report.findings[0], severity="error", confidence=confidence)
+    report = replace(audit_report, findings=(unsure,), coverage=())
+    assert text.render(report).endswith("; --min-confidence low would fail\n") is said
+    assert report.verdict == ("pass" if said else "fail")
 
 
 def test_the_verdict_fits_the_page_and_stays_the_last_line(audit_report: Report) -> None:
@@ -268,6 +278,17 @@ def test_several_servers_are_told_apart(audit_report: Report) -> None:
     said = squeezed(replace(audit_report, facts={"servers": servers}))
     assert "FAIL a.sh: deepseek_r1 does not fit" in said
     assert "FAIL b.sh: deepseek_r1 does not fit" in said
+
+
+def test_each_of_several_servers_is_judged_as_its_own_release(audit_report: Report) -> None:
+    def server(name: str, target: str) -> dict[str, object]:
+        return {**audit_report.facts, "name": name, "location": {}, "target": target}
+
+    two = [server("a", "vllm==0.30.0"), server("b", "vllm==0.22.1")]
+    said = squeezed(replace(audit_report, facts={"servers": two}))
+    assert re.findall(r"judged as (vllm==[0-9.]+)", said) == ["vllm==0.30.0", "vllm==0.22.1"]
+    page = html.render(replace(audit_report, facts={"servers": two}))
+    assert "judged as vllm==0.30.0, vllm==0.22.1, with" in page
 
 
 def test_command_without_facts_still_reports(audit_report: Report) -> None:
