@@ -49,6 +49,7 @@ class NotRegistered(Rule):
         'Put `@ReasoningParserManager.register_module("NAME")` on the class, with the very name the server is given.'
     )
     sources = (_BASE, _PLUGINS)
+    facts = ("plugin-entry-points", "headless-plugin")
 
 
 @register
@@ -150,6 +151,7 @@ class PromptStateWrong(Rule):
     instead = """Answer from the ids you are given: True where the last marker among them is the end marker, or where
         the request's kwargs switch thinking off; read `chat_template_kwargs` in `__init__`."""
     sources = (_DELEGATING, "vLLM 0.33.0 vllm/v1/structured_output/__init__.py")
+    facts = ("parser-reads-kwargs", "full-reads-prompt")
 
 
 @register
@@ -167,6 +169,7 @@ class NoDelimiterStrings(Rule):
     instead = "Add both properties; each returns the marker's text, whatever the request's kwargs are."
     versions = "vLLM 0.20 and newer make the budget's configuration from the parser"
     sources = ("vLLM 0.33.0 vllm/config/reasoning.py", _BASE)
+    facts = ("budget-strings-from-parser",)
 
 
 @register
