@@ -81,7 +81,7 @@ def test_the_good_plugin_passes(engine: str, tmp_path: Path) -> None:
         ("raises", "PLG611", "raised", "class PonderReasoningParser"),
     ],
 )
-def test_each_fault_is_found_at_its_method(
+def test_plg606_plg607_plg608_plg610_plg611_are_found_at_the_method(
     engine: str, tmp_path: Path, fault: str, rule: str, key: str, method: str
 ) -> None:
     path = plugin(tmp_path, fault)
