@@ -79,6 +79,8 @@ def strings_of(command: ServeCommand, target: Target) -> Strings | Missing | Non
     start, end = (_text(given, f"reasoning_{which}_str") for which in ("start", "end"))
     vllm = target.product == "vllm" and command.product == "vllm"
     if vllm and not versions.fact("budget-strings-from-parser", target.version):
+        if not command.known(CONFIG) and command.open_words:
+            return None
         if not command.known(CONFIG):
             return Missing("no --reasoning-config is given", "add --reasoning-config '{}'", command.location)
         end = end or "</think>"
@@ -94,8 +96,8 @@ def strings_of(command: ServeCommand, target: Target) -> Strings | Missing | Non
         apart = target.product == "vllm" and versions.fact("budget-natural-end", target.version)
         natural = own_end if apart and own_end else forced
         return Strings(start, natural, forced, own_end or None, parser, command.place(CONFIG if end else PARSER))
-    if not vllm:
-        return None
+    if not vllm or (parser is None and command.open_words):
+        return None  # what only the shell knows may name one
     if parser is None:
         if not command.hidden(STRUCTURED) and (command.json(STRUCTURED, twice=True) or {}).get("reasoning_parser"):
             return Missing(

@@ -181,6 +181,7 @@ class ToolFlagsIncomplete(Rule):
             yield cls.finding(
                 "--enable-auto-tool-choice without --tool-call-parser: the server does not start",
                 hint="add --tool-call-parser NAME, or take --enable-auto-tool-choice away",
+                confidence="low" if command.open_words else "high",
                 subject=facts.subject(key="--tool-call-parser"),
                 location=command.place("enable-auto-tool-choice"),
             )
@@ -189,6 +190,7 @@ class ToolFlagsIncomplete(Rule):
                 '--tool-call-parser without --enable-auto-tool-choice: requests with tool_choice "auto" are refused',
                 hint="add --enable-auto-tool-choice",
                 severity="warning",
+                confidence="low" if command.open_words else "high",
                 subject=facts.subject(key="--enable-auto-tool-choice"),
                 location=command.place("tool-call-parser"),
             )

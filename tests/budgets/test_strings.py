@@ -171,3 +171,10 @@ def test_slimserve_takes_its_parser_by_the_architecture(
     given: str | None, model_type: str | None, architectures: tuple[str, ...], parser: str | None
 ) -> None:
     assert parser_of(given, model_type, architectures) == parser
+
+
+@pytest.mark.parametrize("target", ["vllm==0.33.0", "vllm==0.19.0"])
+def test_nobody_can_tell_where_only_the_shell_knows_what_else_is_given(target: str) -> None:
+    assert isinstance(of("", target), Missing)
+    assert of('"$@"', target) is None
+    assert isinstance(of('--reasoning-parser deepseek_v3 "$@"', "vllm==0.33.0"), Missing)

@@ -9,7 +9,7 @@ import pytest
 from reasonctl.checks.facts import AuditFacts
 from reasonctl.checks.finding import Finding
 from reasonctl.checks.fit_setup import ParserMissing, ParserUnknown
-from reasonctl.checks.srv_flags import DefaultKwargUnread, PluginNotLoaded
+from reasonctl.checks.srv_flags import DefaultKwargUnread, PluginNotLoaded, ToolFlagsIncomplete
 from reasonctl.checks.srv_values import ToolParserUnknown, ValueRefused
 from reasonctl.serve.plugin import PluginFile
 
@@ -122,6 +122,13 @@ def test_fit102_and_srv202_are_one_finding() -> None:
 
 def missing(text: str, version: str = "0.33.0") -> list[Finding]:
     return list(ParserMissing.check(facts(text, version, mode="none")))
+
+
+def test_what_the_shell_may_add_is_not_missing_for_sure() -> None:
+    for flags in ("--enable-auto-tool-choice", "--tool-call-parser hermes"):
+        (plain,) = ToolFlagsIncomplete.check(facts(f"vllm serve m {flags}"))
+        (unknown,) = ToolFlagsIncomplete.check(facts(f'vllm serve m {flags} "$@"'))
+        assert (plain.confidence, unknown.confidence) == ("high", "low")
 
 
 def test_fit101_where_a_parser_is_not_in_force_and_where_nobody_is_answered() -> None:
