@@ -17,7 +17,7 @@ from .engines import engine_of
 from .flags import LONG, SEVERAL, stands_alone
 from .images import image_facts, pinned
 from .options import ONE_VALUE, READ, meant_by
-from .secret import told_value
+from .secret import told_value, without_user
 from .shell import script_servers, words_servers
 from .words import Word, word_at
 
@@ -161,6 +161,7 @@ def command_of(product: Product, location: Location, words: Sequence[Word], env:
         named = None if model.dynamic else model.value
     else:
         named = positional[0].text if positional and not positional[0].dynamic else None
+    named = without_user(named) if named is not None else None
     served = flags.get("served-model-name")
     name = served.value.split()[0] if served is not None and served.value and not served.dynamic else named
     return ServeCommand(

@@ -103,7 +103,8 @@ def read_serve(value: str, *, flag: str = "--serve", forgiving: bool = False) ->
         found = script_servers(value, locator(value, flag), launch)
         return _some(_as_asked([_with_config(server, Path()) for server in found], forgiving), flag)
     what = "this is a folder: give it as PATH" if is_folder(path) else "no such file, and no command line"
-    raise InputError(what, source=value, mend=f"give {FORMS}")
+    source = flag if re.search(r"\s", value) else value  # a command line may hold a key, and is known to its writer
+    raise InputError(what, source=source, mend=f"give {FORMS}")
 
 
 def _as_asked(servers: list[Server], forgiving: bool) -> list[Server]:

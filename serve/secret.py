@@ -23,6 +23,7 @@ _OPERAND = {
 """What stands behind these operators of a test, a path or a number, is told whole."""
 _OPERATOR = re.compile(r"-[a-z]{1,2}|==?|!=|=~|[<>!]|\]\]?")
 _NAMED = re.compile(r"\$\{?([A-Za-z_]\w*|[@*#?0-9])")
+_USER = re.compile(r"(?<=://)[^/@\s]*@")
 _COMMAND = re.compile(r"\$\(\s*([\w./+-]{1,40})|`\s*([\w./+-]{1,40})")
 
 
@@ -94,6 +95,11 @@ def told_value(value: str) -> str:
             break
         position = start + (name.end() if name is not None else 1)
     return " ".join(found) or "a value"
+
+
+def without_user(name: str) -> str:
+    """A model's address without the user and the password in front of its host."""
+    return _USER.sub("", name)
 
 
 def numbered(conditions: Mapping[str, str]) -> dict[str, str]:

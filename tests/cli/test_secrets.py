@@ -66,6 +66,7 @@ SERVERS = {
         "services: {a: {image: 763104351884.dkr.ecr.us-east-1.amazonaws.com/vllm:0.20.0-gpu-sagemaker, environment: "
         f"{{SM_VLLM_MODEL: m, OPTION_API_KEY: {CANARY}}}}}}}\n",
     ),
+    "a password in an address": ("x.sh", f"vllm serve https://u:{CANARY}@h/m --reasoning-parser deepseek_r1\n"),
     "an open word": ("x.sh", f'vllm serve m $(curl -H "X-Key: {CANARY}" http://v) --reasoning-parser deepseek_r1\n'),
     "flags nobody knows": ("x.sh", f'vllm serve m $(curl -H "X-Key: {CANARY}" http://v)\n'),
     "two in one": (
@@ -99,6 +100,15 @@ def test_no_secret_of_a_serve_command_is_told(run: Run, tmp_path: Path, name: st
     assert out + err
     assert CANARY not in out + err
     assert [path.name for path in written if path.exists() and CANARY in path.read_text()] == []
+
+
+@pytest.mark.parametrize("given", ["--serve", None])
+def test_a_call_that_is_no_command_line_is_not_repeated(run: Run, given: str | None) -> None:
+    call = [part for part in (given, f"volm serve m --api-key {CANARY}") if part]
+    code, out, err = run(*call, "--model", "fixture:qwen3")
+    assert (code, out) == (2, "")
+    assert "no such file, and no command line" in err
+    assert CANARY not in err
 
 
 CLIENTS = {
