@@ -148,7 +148,7 @@ def test_a_baseline_is_not_written_over_another_file_nor_after_a_failed_run(run:
     assert not (project / "new.json").exists()
 
 
-def test_stale_ignores_are_told_and_ones_that_are_over_cover_nothing(run: Run, project: Path) -> None:
+def test_int901_stale_ignores_are_told_and_ones_that_are_over_cover_nothing(run: Run, project: Path) -> None:
     file = settings(
         project,
         """
@@ -239,7 +239,7 @@ def test_traces_that_match_nothing_beside_others_leave_the_report_incomplete(run
     assert report(run, "--config", file, "--ignore", "RPL410", "--fail-on-incomplete")[0] == 1
 
 
-def test_expectations_that_no_longer_hold(run: Run, project: Path) -> None:
+def test_int902_expectations_that_no_longer_hold(run: Run, project: Path) -> None:
     file = settings(
         project,
         """[[audit]]
