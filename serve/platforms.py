@@ -147,7 +147,9 @@ def _at_least(server: Server, least: str | None) -> Server:
 
 
 def _gpustack(node: Node) -> list[Server]:
-    """GPUStack: `backend_parameters` beside the model's source."""
+    """GPUStack: `backend_parameters` beside the model's source, of one model or of a list of them."""
+    if node.items is not None:
+        return [server for item in node.items for server in _gpustack(item)]
     parameters = at_key(node, "backend_parameters")
     if parameters is None:
         return []

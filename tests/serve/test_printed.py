@@ -181,6 +181,11 @@ def test_kserve_puts_the_hubs_model_where_the_runtime_looks() -> None:
     assert one(RUNTIME.replace("URI", "pvc://v/m")).model == "/mnt/models"
 
 
+def test_gpustacks_list_of_models() -> None:
+    found = one("- name: q\n  huggingface_repo_id: org/m\n  backend_parameters: ['--reasoning-parser=qwen3']\n")
+    assert (found.name, found.model, found.reasoning_parser) == ("q", "org/m", "qwen3")
+
+
 def test_llama_swaps_macros() -> None:
     text = "macros:\n  vl: vllm serve --port ${PORT}\nmodels:\n  q:\n    cmd: |\n      ${vl} org/m\n      --reasoning-parser qwen3\n"
     assert (one(text).model, one(text).reasoning_parser) == ("org/m", "qwen3")
