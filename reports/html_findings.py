@@ -134,6 +134,9 @@ def _finding(finding: Finding, traces: Mapping[str, str], *, told: bool) -> Html
     if finding.cause:
         rows.append(("cause", el("code", finding.cause)))
     rows += [_evidence(key, value) for key, value in telling(finding.evidence)]
+    test = finding.evidence.get("pytest")
+    if isinstance(test, str):
+        rows.append(("a test", el("details", el("summary", "to paste"), lines(test))))
     if finding.hint:
         rows.append(("instead", el("strong", prose(finding.hint))))
     return join(None if told else el("p", finding.message, class_="message"), fields(rows))
@@ -160,8 +163,6 @@ def _evidence(key: str, value: Any) -> tuple[Child, Child]:
             for step in value
         )
         return "because", el("ol", *(el("li", step) for step in steps), class_="chain")
-    if isinstance(value, str) and key == "pytest":
-        return "a test", el("details", el("summary", "to paste"), lines(value))
     if is_split(value):
         return label, split(value)
     if key == "request" and value == {}:
