@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .source import Registration
-from .syntax import Names, place
+from .syntax import Names, is_none, place
 
 MANAGER = "ReasoningParserManager"
 GROUP = "vllm.general_plugins"
@@ -77,7 +77,7 @@ class _Reader:
             return
         eager = self._manager(node.func, "register_module")
         given = _argument(node, 2, "module")
-        if eager is not None and given is not None and not _is_none(given):
+        if eager is not None and given is not None and not is_none(given):
             for name in self._given(node, self._class_of(given)):
                 yield Registration(name, self._class_of(given), "call", place(node), wrong_registry=_wrong(eager))
             return
@@ -91,7 +91,7 @@ class _Reader:
     def _given(self, call: ast.Call, class_name: str | None) -> list[str | None]:
         """The names of a `register_module`: a string, a list of them, or else the class's own name."""
         value = _argument(call, 0, "name")
-        if value is None or _is_none(value) or isinstance(value, ast.Tuple | ast.Set):
+        if value is None or is_none(value) or isinstance(value, ast.Tuple | ast.Set):
             return [class_name]  # vLLM takes a tuple for no list of names
         if isinstance(value, ast.List):
             return [self._names.text(one) for one in value.elts] or [class_name]
@@ -171,10 +171,6 @@ def _argument(call: ast.Call, at: int, name: str) -> ast.expr | None:
 
 def _wrong(manager: str) -> str | None:
     return None if manager == MANAGER else manager
-
-
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _is_main(test: ast.expr) -> bool:

@@ -137,13 +137,13 @@ def _method(node: Function) -> Method:
 
 def _answers(node: Function) -> bool:
     """Whether a call gives something: a value, or an exception."""
-    if any(value is not None and not _is_none(value) for value in _returned(node)):
+    if any(value is not None and not is_none(value) for value in _returned(node)):
         return True
     return isinstance(node.body[-1], ast.Raise) or any(_own(node, ast.Yield, ast.YieldFrom))
 
 
 def _end_answer(node: Function) -> EndAnswer:
-    values = [value for value in _returned(node) if value is not None and not _is_none(value)]
+    values = [value for value in _returned(node) if value is not None and not is_none(value)]
     if not values:
         return "ids" if isinstance(node.body[-1], ast.Raise) else "none"
     constants = {value.value if isinstance(value, ast.Constant) else None for value in values}
@@ -158,7 +158,7 @@ def _end_answer(node: Function) -> EndAnswer:
 
 
 def _marker(at: ast.AST, value: ast.expr, names: Names, constants: dict[str, str]) -> Marker:
-    if _is_none(value):
+    if is_none(value):
         return Marker(place(at), given=False)
     own = value.attr if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name) else None
     return Marker(place(at), names.text(value) or (constants.get(own) if own is not None else None))
@@ -166,7 +166,7 @@ def _marker(at: ast.AST, value: ast.expr, names: Names, constants: dict[str, str
 
 def _returned_marker(node: Function, names: Names, constants: dict[str, str]) -> Marker:
     values = [value for value in _returned(node) if value is not None]
-    if all(map(_is_none, values)):
+    if all(map(is_none, values)):
         return Marker(place(node), given=isinstance(node.body[-1], ast.Raise))
     return _marker(values[0], values[0], names, constants) if len(values) == 1 else Marker(place(values[0]))
 
@@ -245,7 +245,8 @@ def _loaded(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _loaded(node.body)
 
 
-def _is_none(node: ast.expr) -> bool:
+def is_none(node: ast.expr) -> bool:
+    """Whether it is the literal None."""
     return isinstance(node, ast.Constant) and node.value is None
 
 
