@@ -195,9 +195,11 @@ class Way(Values):
         functions, self.functions = self.functions, {}
         started = len(self.servers)
         self.inside += 1
-        self.block(0, len(self.words))
-        self.inside -= 1
-        self.words, self.functions = before, functions
+        try:
+            self.block(0, len(self.words))
+        finally:
+            self.inside -= 1
+            self.words, self.functions = before, functions
         return True if len(self.servers) > started else None
 
     def sourced(self, word: Word) -> bool | None:
@@ -211,6 +213,8 @@ class Way(Values):
                     text = read_text(path, shown=str(path))
                     return self.script(text, locator(text, str(path)))
                 except InputError:
+                    if self.work.spent:
+                        raise
                     return None
         return None
 

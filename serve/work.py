@@ -34,6 +34,11 @@ class Work:
     read: int = 0
     inside: int = 0
 
+    @property
+    def spent(self) -> bool:
+        """Whether a bound has been passed."""
+        return self.steps > MAX_STEPS or self.characters > MAX_CHARACTERS or self.read > MAX_READ
+
     def step(self, place: Location) -> None:
         """Count a command. Raises InputError where they are too many."""
         self.steps += 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from reasonctl.errors import InputError
 from reasonctl.serve.command import ServeCommand
-from reasonctl.serve.read import servers_in
+from reasonctl.serve.read import read_serve, servers_in
 from reasonctl.serve.work import MAX_VALUE, MAX_WORDS
 
 
@@ -66,6 +68,13 @@ def test_a_script_that_never_comes_to_an_end_is_refused(script: str, said: str) 
         servers_in(script + SERVE, path="run.sh")
 
 
+def test_a_script_that_sources_itself_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "run.sh"
+    script.write_text(f"# {'x' * 9000}\n" + times(30, ". ./run.sh") + SERVE)
+    with pytest.raises(InputError, match="for ever"):
+        read_serve(str(script))
+
+
 def test_here_documents_in_here_documents_are_followed_some_way_down() -> None:
     def inside(depth: int) -> str:
         opened = "".join(f"cat <<E{i}\n" for i in range(depth))
@@ -79,3 +88,15 @@ def test_a_pattern_is_taken_from_a_short_value_alone() -> None:
     script = "A=/models/{}\nA=${{A##*/}}\n" + SERVE
     assert one(script.format("qwen")).flags["served-model-name"].value == "qwen"
     assert one(script.format("q" * 9000)).flags["served-model-name"].dynamic
+
+
+def test_a_sourced_script_that_is_broken_stops_no_other(tmp_path: Path) -> None:
+    """Nor is what comes behind it read out of the wrong script."""
+    (tmp_path / "env.sh").write_text("P=qwen3\nif true; then\n" + "x\n" * 40)
+    script = tmp_path / "run.sh"
+    script.write_text(". ./env.sh\nvllm serve m --reasoning-parser ${P:-glm45}\nvllm serve n --reasoning-parser $P\n")
+    found = read_serve(str(script))
+    assert [(server.model, server.reasoning_parser) for server in found if isinstance(server, ServeCommand)] == [
+        ("m", "qwen3"),
+        ("n", "qwen3"),
+    ]
