@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Annotated
@@ -55,7 +56,8 @@ def write(
         typer.echo(f"reasonctl: wrote {file}: {told or 'nothing was found'}", err=True)
         named = options.settings.baseline
         if named is None or (options.base / named).resolve() != path.resolve():
-            typer.echo(f'reasonctl: to use it, put baseline = "{file}" into the settings file', err=True)
+            here = Path(os.path.relpath(path.resolve(), options.base)).as_posix()
+            typer.echo(f'reasonctl: to use it, put baseline = "{here}" into the settings file', err=True)
 
 
 def _known(finding: Finding, report: Report) -> bool:

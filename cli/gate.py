@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -51,6 +52,8 @@ def judged(options: CheckOptions, only: Sequence[str] | None = None) -> Report:
         InputError: there is no settings file, no table, or one that cannot be understood.
     """
     settings = options.settings
+    if options.no_config:
+        raise InputError("the gate runs what the settings file says", source="--no-config", mend="leave it out")
     if settings.path is None or settings.base is None:
         raise InputError(
             "no reasonctl.toml here or above", mend="write one, or let `reasonctl init` find what to check"
@@ -169,7 +172,7 @@ def _report(options: CheckOptions, done: Sequence[_Done], *, whole: bool) -> Rep
     """One report over all runs."""
     reports = [one.report for one in done if one.report is not None]
     stale = [*options.known.stale(options.policy.reports)] if whole else []
-    findings = [finding for report in reports for finding in report.findings]
+    findings = _once(finding for report in reports for finding in report.findings)
     engine = next((report.engine for report in reports if report.engine.get("kind") == "vllm"), None)
     made = make_report(
         "gate",
@@ -187,6 +190,16 @@ def _report(options: CheckOptions, done: Sequence[_Done], *, whole: bool) -> Rep
         findings=tuple(ordered([*made.findings, *stale_report.findings])),
         refused=tuple(one.refused for one in done if one.refused is not None),
     )
+
+
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, each once: two tables that look at one model find the same there."""
+    kept: dict[str, Finding] = {}
+    for one in findings:
+        place = (one.location.path, one.location.line, one.location.column) if one.location else None
+        key = [one.rule, one.message, place, dict(one.subject), one.severity, one.suppressed]
+        kept.setdefault(json.dumps(key, sort_keys=True, default=str), one)
+    return list(kept.values())
 
 
 def _shown(options: CheckOptions) -> str:

@@ -44,6 +44,7 @@ class CheckOptions:
     engines: CalledEngines = field(default_factory=CalledEngines)
     settings: Settings = field(default_factory=Settings)
     known: Suppressions = field(default_factory=lambda: Suppressions(today=date.today()))
+    no_config: bool = False
     base: Path = field(default_factory=Path.cwd)
     every_finding: bool = False
     """Every finding is needed: something is put to each of them."""
@@ -230,6 +231,7 @@ def _common(
         debug=debug,
         engines=CalledEngines(vllm or vllm_of(settings), quiet=quiet, fallback=fallback_target(settings)),
         settings=settings,
+        no_config=no_config,
         known=Suppressions(settings.ignores, today=date.today()),
         base=base_of(settings),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from ..errors import InputError
 FILE = "reasonctl.toml"
 PROJECT = "pyproject.toml"
 _SECTION = ("tool", "reasonctl")
+_HEADER = re.compile(r"^\s*\[+\s*tool\s*\.\s*reasonctl\b", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,16 @@ def find(start: Path, given: Path | None = None) -> Found | None:
         return found
     start = start.resolve()
     for folder in (start, *start.parents):
-        for name in (FILE, PROJECT):
-            if (folder / name).is_file() and (found := _read(folder / name)) is not None:
-                return found
+        if _is_there(folder / FILE):
+            return _read(folder / FILE)
+        if (folder / PROJECT).is_file() and (found := _read(folder / PROJECT)) is not None:
+            return found
     return None
+
+
+def _is_there(path: Path) -> bool:
+    """Whether the name is taken, be it by a folder or a link that leads nowhere: those are refused, not passed by."""
+    return path.exists() or path.is_symlink()
 
 
 def refusal(message: str, place: Location, *, mend: str) -> InputError:
@@ -88,13 +96,13 @@ def _read(path: Path) -> Found | None:
 
 
 def _concerns_us(text: str) -> bool:
-    """Whether this `pyproject.toml` has our table. One that is no TOML is its own tools' concern."""
+    """Whether this `pyproject.toml` has our table. One that is no TOML counts where our table's header is in it."""
     if _SECTION[1] not in text:
         return False
     try:
         tool = tomllib.loads(text).get(_SECTION[0])
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):
-        return False
+        return _HEADER.search(text) is not None
     return isinstance(tool, dict) and isinstance(tool.get(_SECTION[1]), dict)
 
 

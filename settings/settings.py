@@ -136,8 +136,10 @@ def require_known(found: Mapping[str, Entry], known: Collection[str], what: str)
 def text(entry: Entry) -> str:
     """A value that is a text and not empty. Raises InputError for any other."""
     value = entry.value.scalar
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str):
         raise _wrong(entry, "a text", 'write it in quotes: "..."')
+    if not value.strip():
+        raise refusal(f"{entry.key} is empty", entry.location, mend="fill it in, or remove the key")
     return value
 
 
@@ -172,7 +174,7 @@ def numbers(entry: Entry) -> list[int]:
 def table(entry: Entry) -> Node:
     """A table, inline or with a header. Raises InputError for anything else."""
     if entry.value.entries is None:
-        raise _wrong(entry, "a table", f"write [{entry.key}] and its keys below, or {entry.key} = {{...}}")
+        raise _wrong(entry, "a table", f"write {entry.key} = {{NAME = VALUE, ...}}")
     return entry.value
 
 
@@ -252,8 +254,9 @@ def _subject(key: str, value: Any) -> Any:
 
 
 def _date(entry: Entry) -> date:
+    value = entry.value.scalar
     try:
-        return date.fromisoformat(text(entry))
+        return date.fromisoformat(value if isinstance(value, str) else "")
     except ValueError:
         raise _wrong(entry, "a date", "write expires = 2027-06-01") from None
 

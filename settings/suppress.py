@@ -81,8 +81,8 @@ class Suppressions:
                 continue
             self._met.add(number)
             if ignore.expires is not None and ignore.expires < self._today:
-                back = f"ignored until {ignore.expires.isoformat()}: {ignore.reason}"
-                finding = replace(finding, evidence={**finding.evidence, "ignore_expired": back})
+                ended = f"it was ignored until {ignore.expires.isoformat()}: {ignore.reason}"
+                finding = replace(finding, hint="; ".join(part for part in (finding.hint, ended) if part))
             elif reason is None:
                 reason = ignore.reason
         if finding.fingerprint in self._known and finding.rule not in OWN:

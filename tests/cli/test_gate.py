@@ -169,7 +169,7 @@ budget = "budgets.json"
     assert code == 1
     found = {finding["rule"]: finding for finding in made["findings"] if finding["severity"] != "info"}
     assert found["BUD301"]["suppressed"] is None
-    assert found["BUD301"]["evidence"]["ignore_expired"] == "ignored until 2020-01-01: a level of our own"
+    assert found["BUD301"]["hint"].endswith("; it was ignored until 2020-01-01: a level of our own")
     assert (found["INT901"]["severity"], found["INT901"]["location"]["line"]) == ("warning", 7)
     _, made, _ = report(run, "--config", file, "--ignore", "BUD302")
     assert "INT901" not in {finding["rule"] for finding in made["findings"]}
@@ -260,6 +260,14 @@ states = {"{}" = "none", '{"enable_thinking": false}' = "open", '{"mood": "grim"
     assert all(one["rule"] == "INT902" and one["severity"] == "error" for one in made["findings"])
 
 
+def test_two_tables_that_find_the_same_tell_it_once(run: Run, project: Path) -> None:
+    table = '[[validate-config]]\nbudget = "budgets.json"\n'
+    _, once, _ = report(run, "--config", settings(project, table))
+    _, twice, _ = report(run, "--config", settings(project, table + table))
+    assert twice["findings"] == once["findings"]
+    assert len(twice["facts"]["runs"]) == 2
+
+
 def test_only_some_tables(run: Run, project: Path) -> None:
     file = str(project / "reasonctl.toml")
     _, made, _ = report(run, "--config", file, "--only", "validate-config,replay")
@@ -310,10 +318,10 @@ def test_a_servers_own_evidence_beats_the_file_and_a_tables_target_beats_both(ru
 
 def test_no_settings_file(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for arguments in ((), ("--no-config",)):
-        code, _, err = run(*arguments)
-        assert code == 2
-        assert "reasonctl init" in err
+    code, _, err = run()
+    assert (code, "reasonctl init" in err) == (2, True)
+    code, _, err = run("--no-config")
+    assert (code, "leave it out" in err) == (2, True)
     code, _, err = run("--no-config", "--config", "x.toml")
     assert (code, "--no-config forbids it" in err) == (2, True)
 

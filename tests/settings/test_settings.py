@@ -88,8 +88,27 @@ def test_the_nearest_file_upwards_holds(tmp_path: Path) -> None:
 
 
 def test_another_tools_broken_pyproject_is_no_concern(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text("[tool.reasonctl\nbroken = ")
-    assert find(tmp_path) is None or find(tmp_path).path.parent != tmp_path  # type: ignore[union-attr]
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "reasonctl.toml").write_text('target = "vllm"')
+    (inner / "pyproject.toml").write_text('[tool.other\nnote = "reasonctl"')
+    found = find(inner)
+    assert found is not None
+    assert found.path == tmp_path / "reasonctl.toml"
+    (inner / "pyproject.toml").write_text('[tool.reasonctl]\nfail-on = "warning"\nbroken = ')
+    with pytest.raises(InputError, match="not TOML") as refused:
+        find(inner)
+    assert refused.value.line == 3
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_what_has_the_files_name_and_is_none_is_not_passed_by(kind: str, tmp_path: Path) -> None:
+    if kind == "folder":
+        (tmp_path / "reasonctl.toml").mkdir()
+    else:
+        (tmp_path / "reasonctl.toml").symlink_to(tmp_path / "gone.toml")
+    with pytest.raises(InputError, match="this is a folder" if kind == "folder" else "no such file"):
+        find(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +124,9 @@ def test_another_tools_broken_pyproject_is_no_concern(tmp_path: Path) -> None:
         ('[ignore]\nrule = "TPL002"', (1, 2), "not an array of tables"),
         ('[[ignore]]\nreason = "x"', (1, 3), "[[ignore]] without rule"),
         ('[[ignore]]\nrule = "TPL002"', (1, 3), "[[ignore]] without reason"),
-        ('[[ignore]]\nrule = "TPL002"\nreason = " "', (3, 1), "reason is not a text"),
+        ('[[ignore]]\nrule = "TPL002"\nreason = " "', (3, 1), "reason is empty"),
+        ('[[ignore]]\nrule = "TPL002"\nreason = "x"\nexpires = 20270601', (4, 1), "expires is not a date"),
+        ('[[ignore]]\nrule = "TPL002"\nreason = "x"\nsubject = "m"', (4, 1), "write subject = {NAME = VALUE, ...}"),
         ('[[ignore]]\nrule = "TPL0022"\nreason = "x"', (2, 1), "no rule is called"),
         ('[[ignore]]\nrule = "TPL002"\nreason = "x"\nexpires = "soon"', (4, 1), "expires is not a date"),
         ('[[ignore]]\nrule = "TPL002"\nreason = "x"\nsubject = {modle = "m"}', (4, 12), "did you mean model?"),

@@ -50,7 +50,7 @@ def test_an_ignore_holds_to_its_last_day(last: date, covers: bool) -> None:
     known = Suppressions([ignore(expires=last)], today=TODAY)
     (judged,) = known.put_to(report(finding())).findings
     assert (judged.suppressed == "known") is covers
-    assert ("ignore_expired" in judged.evidence) is not covers
+    assert judged.hint == ("h" if covers else "h; it was ignored until 2026-11-29: known")
     assert list(known.stale(lambda rule: True)) == []  # it matched: it is not stale, it is over
 
 
