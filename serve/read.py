@@ -313,6 +313,9 @@ def _is_document(text: str, path: str) -> bool:
         return True
     if suffix in (".ps1", ".psm1", ".bat", ".cmd"):
         return False
+    test = suffix in (".sh", ".bash", ".sbatch", ".slurm") and re.match(r"\s*\[\[?\s", text) is not None
+    if test:  # `[ -n "$A" ] && ...` in a script's first line is no list
+        return False
     if suffix in (".sh", ".bash", ".sbatch", ".slurm", ".txt") and not text.lstrip().startswith(("{", "[")):
         return False
     rows = [row for row in text.splitlines() if row.strip() and not row.lstrip().startswith("#")]
