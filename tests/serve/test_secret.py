@@ -12,14 +12,28 @@ from reasonctl.serve.secret import holds_secret
 @pytest.mark.parametrize(
     "name",
     ["HF_TOKEN", "TOKEN", "OPENAI_API_KEY", "APIKEY", "apiKey", "githubToken", "DB_PASSWORD", "X_SECRET_1", "AUTH",
-     "AWS_ACCESS_KEY_ID", "aws-secret-access-key", "PASSPHRASE", "KEYS"],
+     "AWS_ACCESS_KEY_ID", "aws-secret-access-key", "PASSPHRASE", "KEYS", "HF_TOKEN_FILE", "SECRET_NAME"],
 )  # fmt: skip
 def test_names_of_secrets(name: str) -> None:
     assert holds_secret(name)
 
 
 @pytest.mark.parametrize(
-    "name", ["PARSER", "MAX_TOKENS", "MODEL", "TOKENIZER", "THINK_END_TOKEN", "EOS_TOKEN", "MONKEY", "AUTHOR", "PATH"]
+    "name",
+    [
+        "PASS_THROUGH_ARGS",
+        "KEY_CACHE_DTYPE",
+        "AUTH_ARGS",
+        "PARSER",
+        "MAX_TOKENS",
+        "MODEL",
+        "TOKENIZER",
+        "THINK_END_TOKEN",
+        "EOS_TOKEN",
+        "MONKEY",
+        "AUTHOR",
+        "PATH",
+    ],
 )
 def test_names_of_no_secrets(name: str) -> None:
     assert not holds_secret(name)
