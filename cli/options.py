@@ -96,7 +96,7 @@ def checking(
                 report = options.known.put_to(with_relative_paths(report, options.base))
         finally:
             options.engines.close()
-        formats.write(report, options.outputs, verbose=options.verbose, quiet=options.quiet)
+        formats.write(report, options.outputs, verbose=options.verbose, quiet=options.quiet, base=options.base)
         for error in report.refused:
             typer.echo(f"reasonctl: {error}", err=True)
         raise typer.Exit(report.exit_code)

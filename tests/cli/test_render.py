@@ -160,7 +160,7 @@ def test_a_template_that_raises_names_its_line(tmp_path: Path) -> None:
 
 
 def test_a_model_without_a_template_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "gpt_oss"}')
+    (tmp_path / "config.json").write_text('{"model_type": "deepseek_v32", "architectures": ["DeepseekV32ForCausalLM"]}')
     code, _, err = run("--model", str(tmp_path))
     assert code == 2
     assert "built by code" in err
