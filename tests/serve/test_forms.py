@@ -72,7 +72,7 @@ def test_a_condition_that_the_script_itself_decides_gives_one_server() -> None:
         ("test -f x || exit 1\nvllm serve m --reasoning-parser qwen3", ["qwen3"]),
         ("export P=qwen3; vllm serve m --reasoning-parser ${P}", ["qwen3"]),
         ('[ -z "" ] && P=qwen3\nvllm serve m --reasoning-parser $P', ["qwen3"]),
-        ('[[ -n x ]] && P=qwen3\nvllm serve m --reasoning-parser $P', ["qwen3"]),
+        ("[[ -n x ]] && P=qwen3\nvllm serve m --reasoning-parser $P", ["qwen3"]),
         ("while true; do vllm serve m --reasoning-parser qwen3; sleep 1; done", ["qwen3"]),
         ("vllm serve m ${X:+--port 1} --reasoning-parser qwen3", ["qwen3"]),
     ],
