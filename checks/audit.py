@@ -285,7 +285,7 @@ def _with_parsers(facts: AuditFacts, model: Model, engine: ParserEngine, live: L
         facts,
         markers=markers,
         candidates=candidates,
-        recommended=recommended(candidates, facts.named, facts.thinking),
+        recommended=recommended(candidates, facts.named, facts.thinking, rewritten=rewritten),
     )
     if live is not None:
         facts = judged_live(facts, live, answers)

@@ -307,8 +307,29 @@ class NoParserFits(Rule):
         if not facts.thinks or facts.thinking.start is None or not ran or facts.recommended or facts.unmodelled:
             return
         best = ran[0]
+        if best.fit == "pass":
+            yield cls.finding(
+                f"none of {len(ran)} parsers is known to pass every probe in {facts.target}: {best.name} does "
+                f"in {NEWEST}, and was another one then",
+                hint=f"use a later release, or run {best.name} of this one with --vllm",
+                confidence="low",
+                subject=facts.subject(),
+                location=facts.template_at,
+                evidence={"best": best.name},
+            )
+            return
         failed = [blame for blame in blames(facts, best) if any(trial.cell.weighs for trial in blame.trials)]
         unseen = sum(c.fit == "unsupported" and c.raised is None for c in facts.candidates)
+        if not failed:
+            yield cls.finding(
+                f"none of {len(ran)} parsers passes every probe; the best is {best.name}, which {best.refuted}",
+                hint="use a later release",
+                confidence="low",
+                subject=facts.subject(),
+                location=facts.template_at,
+                evidence={"best": best.name},
+            )
+            return
         shown = failed[0].shown
         yield cls.finding(
             f"none of {len(ran)} parsers passes every probe; the best is {best.name} ({best.passed} of "

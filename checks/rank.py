@@ -47,14 +47,19 @@ def ranked(
     return tuple(sorted(candidates, key=key))
 
 
-def recommended(candidates: Sequence[Candidate], named: Sequence[str], thinking: Thinking) -> str | None:
+def recommended(
+    candidates: Sequence[Candidate], named: Sequence[str], thinking: Thinking, *, rewritten: bool = False
+) -> str | None:
     """The parser the table names for this architecture if it passes, else the best that passes.
 
     None where no parser passes, where the template shows no markers to try one with, or where the model does not think.
+    Where the target is older than the engine (`rewritten`, as in `ranked`), a parser of the engine is recommended for
+    the models it is named for alone: what it made of others there, no probe shows.
     """
     if not thinks(thinking) or thinking.start is None:
         return None
-    passing = [candidate.name for candidate in candidates if candidate.fit == "pass"]
+    known = [each for each in candidates if not (rewritten and each.row.family == "engine") or each.name in named]
+    passing = [candidate.name for candidate in known if candidate.fit == "pass"]
     by_table = [name for name in named if name in passing]
     return next(iter((*by_table, *passing)), None)
 

@@ -225,6 +225,18 @@ def test_what_is_recommended_fits_the_targets_own_release(run: Run, target: str,
     assert {f["rule"]: f["hint"] for f in report["findings"] if f["rule"] == "FIT111"} == {}
 
 
+def test_no_parser_of_another_model_is_recommended_that_was_rewritten_since(run: Run) -> None:
+    """kimi_k2 passes GLM's prompts since it runs on the engine, and was another parser before."""
+    model = ("--model", "fixture:glm47", "--target", "vllm==0.12.0")
+    assert run(*model, "--print", "flags")[:2] == (1, "")
+    _, report = as_json(run, *model)
+    (found,) = [f for f in report["findings"] if f["rule"] == "FIT122"]
+    assert (found["severity"], found["confidence"], found["evidence"]["best"]) == ("warning", "low", "kimi_k2")
+    _, report = as_json(run, "--model", "fixture:glm47", "--target", "vllm==0.9.0")
+    (found,) = [f for f in report["findings"] if f["rule"] == "FIT122"]
+    assert found["message"].endswith("the best is qwen3, which needs the start marker in the output up to vLLM 0.16")
+
+
 @pytest.mark.parametrize(("parser", "since"), [("qwen3", "0.17"), ("glm45", "0.14")])
 def test_a_parser_that_needs_the_start_marker_in_the_targets_release_does_not_fit(
     run: Run, parser: str, since: str
