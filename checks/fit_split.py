@@ -77,9 +77,12 @@ class ReasoningNull(BlameRule):
     why = "The client's reasoning field is null; the whole thought and its end marker stand in content."
     example = "prompt ends '<think>\\n', output 'Let me see …</think>It is four.', reasoning null"
     instead = "Use a parser that takes an output without a start marker as reasoning (qwen3, deepseek_r1, glm45, …)."
-    versions = "vLLM 0.15 to 0.33; qwen3 needed the start marker in the output up to 0.16, glm45 up to 0.13"
+    versions = (
+        "vLLM 0.15 to 0.33; the start marker was needed in the output by qwen3 up to 0.16, glm45 up to 0.13, "
+        "deepseek_r1 up to 0.7.2"
+    )
     sources = ("vLLM 0.33.0 vllm/reasoning/minimax_m3_reasoning_parser.py", "vLLM issue 22507")
-    facts = ("qwen3-needs-both-markers", "glm45-needs-both-markers")
+    facts = ("deepseek_r1-needs-both-markers", "qwen3-needs-both-markers", "glm45-needs-both-markers")
 
     @classmethod
     def check(cls, facts: AuditFacts) -> Iterator[Finding]:

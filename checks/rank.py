@@ -74,9 +74,11 @@ def refuted(candidate: Candidate, target: Target, plain: PromptState | None) -> 
 
 
 def _before(row: versions.Row) -> str:
-    """The last minor release in which it holds."""
-    major, minor, _ = row.until or versions.NEWEST
-    return f"{major}.{minor - 1}" if row.until else versions.shown((major, minor, 0))
+    """The last release, or minor release, in which it holds."""
+    major, minor, patch = row.until or versions.NEWEST
+    if row.until is None:
+        return versions.shown((major, minor, 0))
+    return f"{major}.{minor}.{patch - 1}" if patch else f"{major}.{minor - 1}"
 
 
 def _stress_faults(candidate: Candidate) -> int:

@@ -237,16 +237,15 @@ def test_no_parser_of_another_model_is_recommended_that_was_rewritten_since(run:
     assert found["message"].endswith("the best is qwen3, which needs the start marker in the output up to vLLM 0.16")
 
 
-@pytest.mark.parametrize(("parser", "since"), [("qwen3", "0.17"), ("glm45", "0.14")])
+@pytest.mark.parametrize(("parser", "since"), [("qwen3", "0.17"), ("glm45", "0.14"), ("deepseek_r1", "0.7.3")])
 def test_a_parser_that_needs_the_start_marker_in_the_targets_release_does_not_fit(
     run: Run, parser: str, since: str
 ) -> None:
-    _, report = as_json(
-        run, "--model", "fixture:qwen3-thinking", "--parser", parser, "--target", "vllm==0.12.0", "--verbose"
-    )
+    release = "0.7.2" if parser == "deepseek_r1" else "0.12.0"
+    _, report = as_json(run, "--model", "fixture:qwen3-thinking", "--parser", parser, "--target", f"vllm=={release}")
     (found,) = [f for f in report["findings"] if f["rule"] == "FIT104" and f["severity"] == "error"]
     assert found["confidence"] == "low"
-    assert found["hint"] == f"use deepseek_r1, or vLLM {since} or later"
+    assert found["hint"] == f"use {'' if parser == 'deepseek_r1' else 'deepseek_r1, or '}vLLM {since} or later"
     (mine,) = [c for c in report["facts"]["parser"]["candidates"] if c["name"] == parser]
     assert (mine["fit"], mine["reason"].partition(" up to")[0]) == ("fail", "needs the start marker in the output")
 
