@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..checks.finding import Coverage, Finding
+from ..checks.finding import Coverage, Finding, Location
 from ..checks.report import Report, make_report, ordered
 from ..errors import InputError, ReasonctlError
 from ..parsers.target import Target
@@ -26,6 +26,9 @@ from .tables import Run, run_of
 
 if TYPE_CHECKING:
     from ..checks.expect import Expect
+
+
+_UNKNOWN_PARSER = "FIT102"
 
 
 @functools.partial(checking, whole=True)
@@ -122,6 +125,8 @@ class _Gate:
                 raise
             text = " ".join(f"internal error, {type(error).__name__}: {error}; --debug shows where".split())
             return _Done(run, None, _placed(ReasonctlError(text), run))
+        if "parser" in run.table.keys:
+            report = _named_in_the_table(report, run.table.keys["parser"].location)
         if run.expect is not None:
             report = _with_expectations(report, run.expect)
         if run.nothing:
@@ -154,6 +159,15 @@ def _placed(error: ReasonctlError, run: Run) -> ReasonctlError:
     if isinstance(error, InputError):
         return refusal(f"[[{run.command}]] {error}", place, mend="")
     return ReasonctlError(f"{Path(place.path).name}:{place.line}: [[{run.command}]] {error}")
+
+
+def _named_in_the_table(report: Report, place: Location) -> Report:
+    """The report with a parser that no server registers (FIT102) told where the table names it."""
+    found = [
+        replace(one, location=place) if one.rule == _UNKNOWN_PARSER and "server" not in one.subject else one
+        for one in report.findings
+    ]
+    return replace(report, findings=tuple(ordered(found)))
 
 
 def _with_expectations(report: Report, expect: Expect) -> Report:

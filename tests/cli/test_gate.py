@@ -268,6 +268,12 @@ def test_two_tables_that_find_the_same_tell_it_once(run: Run, project: Path) -> 
     assert len(twice["facts"]["runs"]) == 2
 
 
+def test_a_parser_that_is_unknown_is_told_where_the_table_names_it(run: Run, project: Path) -> None:
+    file = settings(project, '[[audit]]\nmodel = "models/assistant"\nparser = "qwen33"\n')
+    _, made, _ = report(run, "--config", file, "--select", "FIT102")
+    assert [one["location"] for one in made["findings"]] == [{"path": "reasonctl.toml", "line": 3, "column": 1}]
+
+
 def test_only_some_tables(run: Run, project: Path) -> None:
     file = str(project / "reasonctl.toml")
     _, made, _ = report(run, "--config", file, "--only", "validate-config,replay")
