@@ -11,7 +11,7 @@ import typer
 
 from ..errors import InputError
 from .audit_jobs import Job, Jobs, find_jobs, model_of, parse_model_map, served_model, with_served_files
-from .endpoint import live_server, named_vllm, target_of
+from .endpoint import ApiKeyEnv, ServedModelName, live_server, named_vllm, target_of
 from .engines import plugin_of
 from .given import KWARGS, kwargs_in, not_empty, taken
 from .options import CheckOptions, checking
@@ -84,12 +84,8 @@ def audit(
         str | None,
         typer.Option(metavar="URL", help="A vLLM that runs already: its prompts and a few answers are checked."),
     ] = None,
-    served_model_name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --endpoint. Default: the one model it serves.")
-    ] = None,
-    api_key_env: Annotated[
-        str | None, typer.Option(metavar="VAR", help="With --endpoint: the variable that holds the API key.")
-    ] = None,
+    served_model_name: ServedModelName = None,
+    api_key_env: ApiKeyEnv = None,
     max_requests: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="With --endpoint: the most answers to ask for. Default: 8.")
     ] = None,

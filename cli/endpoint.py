@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ..errors import InputError
 
@@ -14,6 +16,13 @@ if TYPE_CHECKING:
     from ..engine.live import LiveServer
     from ..parsers.target import Target
     from .options import CheckOptions
+
+ServedModelName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="With --endpoint. Default: the one model it serves.")
+]
+ApiKeyEnv = Annotated[
+    str | None, typer.Option(metavar="VAR", help="With --endpoint: the variable that holds the API key.")
+]
 
 
 @contextmanager

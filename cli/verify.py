@@ -13,7 +13,7 @@ import typer
 
 from ..checks.finding import Coverage
 from ..errors import InputError
-from .endpoint import model_named, named_vllm, needs_endpoint, target_of
+from .endpoint import ApiKeyEnv, ServedModelName, model_named, named_vllm, needs_endpoint, target_of
 from .given import not_empty
 from .options import CheckOptions, checking
 
@@ -60,12 +60,8 @@ def verify(
     parser: Annotated[
         str | None, typer.Option(metavar="NAME", help="The reasoning parser. Default: the lab's, or the model's.")
     ] = None,
-    served_model_name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="With --endpoint. Default: the one model it serves.")
-    ] = None,
-    api_key_env: Annotated[
-        str | None, typer.Option(metavar="VAR", help="With --endpoint: the variable that holds the API key.")
-    ] = None,
+    served_model_name: ServedModelName = None,
+    api_key_env: ApiKeyEnv = None,
     max_requests: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="With --endpoint: the most requests to send.")
     ] = None,
