@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..budgets.document import Entry
 from ..checks.finding import Coverage, Finding, Location
 from ..checks.report import Report, make_report, ordered
 from ..errors import InputError, ReasonctlError
@@ -154,11 +155,18 @@ class _Gate:
 
 
 def _placed(error: ReasonctlError, run: Run) -> ReasonctlError:
-    """The error with the table that it comes from, and the same exit code."""
+    """The error with its table, or the key of it that names what is wrong, and the same exit code."""
     place = run.table.place
     if isinstance(error, InputError):
+        for entry in run.table.keys.values():
+            if error.source is not None and error.source in (entry.value.scalar, *_texts_of(entry)):
+                place = entry.location
         return refusal(f"[[{run.command}]] {error}", place, mend="")
     return ReasonctlError(f"{Path(place.path).name}:{place.line}: [[{run.command}]] {error}")
+
+
+def _texts_of(entry: Entry) -> list[object]:
+    return [item.scalar for item in entry.value.items or ()]
 
 
 def _named_in_the_table(report: Report, place: Location) -> Report:

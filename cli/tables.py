@@ -139,16 +139,22 @@ def _value(entry: Entry, kind: Any) -> Any:
     if kind == list[int]:
         return values.numbers(entry)
     if entry.key == "budget":
-        budgets = [_budget(Entry(entry.key, item.location, item)) for item in entry.value.items or (entry.value,)]
+        nodes = entry.value.items or (entry.value,)
+        budgets = [one for node in nodes for one in _budgets(Entry(entry.key, node.location, node))]
         if kind != list[str] and len(budgets) > 1:
             raise refusal("budget is a list, and one is judged here", entry.location, mend="write a table for each")
         return budgets if kind == list[str] else budgets[0]
     return values.texts(entry) if kind == list[str] else values.text(entry)
 
 
-def _budget(entry: Entry) -> str:
-    """A budget: a number of tokens, or the file that has it."""
-    return str(entry.value.scalar) if type(entry.value.scalar) is int else values.text(entry)
+def _budgets(entry: Entry) -> list[str]:
+    """A budget: a number of tokens, the file that has it, or a pattern of such files."""
+    if type(entry.value.scalar) is int:
+        return [str(entry.value.scalar)]
+    found = _files(values.text(entry))
+    if not found:
+        raise _no_file(values.text(entry), entry)
+    return found
 
 
 def _matching(entry: Entry) -> tuple[list[str], tuple[str, ...]]:
@@ -159,9 +165,12 @@ def _matching(entry: Entry) -> tuple[list[str], tuple[str, ...]]:
     matches = {pattern: _files(pattern) for pattern in patterns}
     found = list(dict.fromkeys(file for files in matches.values() for file in files))
     if not found:
-        shown = ", ".join(patterns)
-        raise refusal(f"{shown}: no file matches", entry.location, mend="patterns are relative to this file's folder")
+        raise _no_file(", ".join(patterns), entry)
     return found, tuple(pattern for pattern, files in matches.items() if not files)
+
+
+def _no_file(pattern: str, entry: Entry) -> InputError:
+    return refusal(f"{pattern}: no file matches", entry.location, mend="patterns are relative to this file's folder")
 
 
 def _files(pattern: str) -> list[str]:

@@ -140,7 +140,8 @@ def files_below(folder: Path) -> Iterator[Path]:
         del folders
         for name in sorted(files):
             path = Path(root) / name
-            if path.suffix.lower() in SUFFIXES or name.lower().startswith(_NAMES):
+            named = path.suffix.lower() in SUFFIXES or name.lower().startswith(_NAMES)
+            if named and is_file(path):  # a pipe would be waited for
                 count += 1
                 if count > MAX_FILES:
                     raise InputError("more files than a project has", source=str(folder), mend="name a smaller folder")

@@ -119,7 +119,7 @@ def _files(folder: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
         if any(name in files for name in _MODEL_FILES) and root != folder:
             continue
         for name in files:
-            if PurePosixPath(_unpacked(name)).suffix.lower() in suffixes:
+            if PurePosixPath(_unpacked(name)).suffix.lower() in suffixes and (root / name).is_file():
                 yield (root / name).relative_to(folder).as_posix()
 
 

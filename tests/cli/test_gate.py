@@ -260,6 +260,17 @@ states = {"{}" = "none", '{"enable_thinking": false}' = "open", '{"mood": "grim"
     assert all(one["rule"] == "INT902" and one["severity"] == "error" for one in made["findings"])
 
 
+def test_a_budget_may_be_a_pattern_and_an_error_is_told_at_the_key_that_names_it(run: Run, project: Path) -> None:
+    shutil.copy(project / "budgets.json", project / "other.json")
+    code, made, _ = report(run, "--config", settings(project, '[[validate-config]]\nbudget = "*s.json"\n'))
+    assert code == 1
+    assert {finding["location"]["path"] for finding in made["findings"]} == {"budgets.json"}
+    code, _, err = run("--config", settings(project, '[[validate-config]]\nbudget = "*.none"\n'))
+    assert (code, "reasonctl.toml:2:10: *.none: no file matches" in err) == (2, True)
+    code, _, err = run("--config", settings(project, '[[audit]]\nparser = "qwen3"\nmodel = "gone/x"\n'))
+    assert (code, "reasonctl.toml:3:1: [[audit]] gone/x: " in err) == (2, True)
+
+
 def test_two_tables_that_find_the_same_tell_it_once(run: Run, project: Path) -> None:
     table = '[[validate-config]]\nbudget = "budgets.json"\n'
     _, once, _ = report(run, "--config", settings(project, table))

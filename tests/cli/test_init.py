@@ -1,5 +1,6 @@
 """`reasonctl init`: what a project has to check is found, and the file that is written runs."""
 
+import os
 import shutil
 import sys
 from collections.abc import Callable
@@ -26,6 +27,8 @@ def project(tmp_path: Path) -> Path:
 def test_what_there_is_is_found_and_the_gate_runs_it(run: Run, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "notes.jsonl").write_text('{"question": "no trace", "rating": 3}\n')
     (project / "package.json").write_text('{"name": "x", "version": 1}')
+    for name in ("pipe.jsonl", "pipe.yaml", "pipe-budget.json"):
+        os.mkfifo(project / name)  # waited for, it would never be read
     (project / ".hidden").mkdir()
     shutil.copy(project / "budgets.json", project / ".hidden" / "budgets.json")
     code, out, err = run(str(project))
