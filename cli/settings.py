@@ -85,9 +85,10 @@ def variable(name: str) -> str:
 
 def note_near_misses(known: Iterable[str]) -> None:
     """A note on stderr for every `REASONCTL_` variable that is a near miss of one that exists."""
-    names = (*map(variable, known), *_OTHERS)
+    names = [name.removeprefix(PREFIX) for name in (*map(variable, known), *_OTHERS)]
     for name in sorted(os.environ):
-        if name.startswith(PREFIX) and name not in names:
-            near = difflib.get_close_matches(name, names, 1, 0.8)
+        given = name.removeprefix(PREFIX)
+        if given != name and given not in names:
+            near = difflib.get_close_matches(given, names, 1, 0.7)
             if near:
-                typer.echo(f"reasonctl: {name} is no setting; did you mean {near[0]}?", err=True)
+                typer.echo(f"reasonctl: {name} is no setting; did you mean {PREFIX}{near[0]}?", err=True)

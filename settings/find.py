@@ -89,8 +89,10 @@ def _read(path: Path) -> Found | None:
         return Found(path, root)
     for key in _SECTION:
         entry = root.get(key)
-        if entry is None or entry.value.entries is None:
+        if entry is None:
             return None
+        if entry.value.entries is None:
+            raise refusal(f"{key} is not a table", entry.location, mend="write [tool.reasonctl] and the settings below")
         root = entry.value
     return Found(path, root)
 
@@ -103,7 +105,7 @@ def _concerns_us(text: str) -> bool:
         tool = tomllib.loads(text).get(_SECTION[0])
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):
         return _HEADER.search(text) is not None
-    return isinstance(tool, dict) and isinstance(tool.get(_SECTION[1]), dict)
+    return isinstance(tool, dict) and _SECTION[1] in tool
 
 
 def _shown(path: Path) -> str:

@@ -99,6 +99,9 @@ def test_another_tools_broken_pyproject_is_no_concern(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not TOML") as refused:
         find(inner)
     assert refused.value.line == 3
+    (inner / "pyproject.toml").write_text("[tool]\nreasonctl = 3")
+    with pytest.raises(InputError, match="reasonctl is not a table"):
+        find(inner)
 
 
 @pytest.mark.parametrize("kind", ["folder", "link"])
