@@ -44,7 +44,8 @@ def new_parser(
     typer.echo(f"wrote    {made.plugin}")
     typer.echo(f"         {made.tests}")
     plugin = str(made.plugin)
-    serve = ["vllm", "serve", model, "--reasoning-parser-plugin", plugin, "--reasoning-parser", name]
+    served = "MODEL" if model.startswith("fixture:") else model  # a fixture has no weights
+    serve = ["vllm", "serve", served, "--reasoning-parser-plugin", plugin, "--reasoning-parser", name]
     typer.echo(f"check it {shlex.join(['reasonctl', 'check-parser', plugin, '--name', name, '--model', model])}")
     typer.echo(f"test it  {shlex.join(['pytest', str(made.tests)])} (with vLLM's Python)")
     typer.echo(f"serve it {shlex.join(serve)}")
