@@ -160,9 +160,10 @@ def failing(battery: Battery) -> dict[Aspect, list[Failing]]:
         if outcome.case.mode == "stream" and aspect in ("split", "thinking-off") and id(outcome.case.cell) in misread:
             aspect = "prompt"
         found.setdefault(aspect, []).append((outcome, outcome.case.name))
-    for outcome in battery.outcomes:
-        if outcome.lost is not None:
-            found.setdefault("raised", []).append((outcome, outcome.case.name))
+    lost = [one for one in battery.outcomes if one.lost is not None]
+    # What was not even asked is no sign against the parser, unless loading it was all that went wrong.
+    for outcome in [one for one in lost if not one.unasked] or lost:
+        found.setdefault("raised", []).append((outcome, outcome.case.name))
     for one in battery.generated.smallest.values():
         aspect = aspect_of(one)
         agrees = one.invariant in ("chunk-sizes-agree", "hold-back-agrees")  # however the prompt is read

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..parsers.base import ParserUnsupportedError
-from .bench import Bench, Cost, Description
+from .bench import GIVEN_UP, Bench, Cost, Description
 from .cases import CLASS_ONLY, NamedCase, Outcome, judged, leading, named_cases, opening
 from .feeding import Feeder
 from .generated import EXAMPLES, Generated, Generator
@@ -77,7 +77,7 @@ class Battery:
         smallest = self.generated.smallest.get("nothing-raised")
         if smallest is not None and smallest.answer.lost is not None:
             texts.append(smallest.answer.lost)
-        return texts
+        return texts + [GIVEN_UP] * self.generated.unasked
 
     @property
     def grows(self) -> bool:

@@ -20,10 +20,12 @@ _SECONDS = 4.0
 _EACH = 0.1
 """Seconds that each output of a batch adds to its time."""
 _BATCH = 32
-_GIVEN_UP = "it hung or ended its process too often to be asked any more"
+GIVEN_UP = "it hung or ended its process too often to be asked any more"
 _LOSSES = 8
 """After so many outputs that ended the process, no more are asked; one that hung costs time, and counts for three."""
 _HUNG = 3
+_AGAIN = 40
+"""So often a text that ended the process before may do so again, behind other prompts and in other deltas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class BridgeBench:
         self.name = name
         self._vocabulary = vocabulary
         self._losses = 0
+        self._deadly: set[str] = set()
+        self._again = 0
         self._warm = False
         self._skips: dict[str, bool | None] = {}
 
@@ -94,7 +98,10 @@ class BridgeBench:
         found: dict[int, Answer] = {}
         for at in range(0, len(different), _BATCH):
             part = different[at : at + _BATCH]
-            found |= {id(question): answer for question, answer in zip(part, self._batch(part), strict=True)}
+            # What has ended a process before is asked alone, so that it takes no others with it.
+            safe = [question for question in part if question.text not in self._deadly]
+            for asked in (safe, *([question] for question in part if question.text in self._deadly)):
+                found |= {id(question): answer for question, answer in zip(asked, self._batch(asked), strict=True)}
         return [found[id(question)] for question in questions]
 
     def skips(self, cell: Cell) -> bool | None:
@@ -144,8 +151,10 @@ class BridgeBench:
         return Cost(answer["tokens"], answer["early"], answer["late"])
 
     def _batch(self, questions: Sequence[Question]) -> list[Answer]:
-        if self._losses >= _LOSSES:
-            return [lost(_GIVEN_UP)] * len(questions)
+        if not questions:
+            return []
+        if self._losses >= _LOSSES or self._again >= _AGAIN:
+            return [lost(GIVEN_UP, unasked=True)] * len(questions)
         try:
             answer = self._told("trials", len(questions), cases=[question.to_json() for question in questions])
             if "failed" in answer:
@@ -154,7 +163,13 @@ class BridgeBench:
             self._warm = False
             if len(questions) > 1:  # one of them it was
                 return [found for question in questions for found in self._batch([question])]
-            self._losses += _HUNG if isinstance(error, HungError) else 1
+            if isinstance(error, HungError):
+                self._losses += _HUNG
+            elif questions[0].text in self._deadly:
+                self._again += 1
+            else:
+                self._losses += 1
+                self._deadly.add(questions[0].text)
             return [lost(str(error))]
         return [read_answer(*pair) for pair in zip(questions, answer["answers"], strict=True)]
 

@@ -73,13 +73,17 @@ class NamedCase:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a case: `got`, JSON-valued as `expected`, and in a few words what is `wrong`; None where nothing."""
+    """What came of a case: `got`, JSON-valued as `expected`, and in a few words what is `wrong`; None where nothing.
+
+    `lost` and `unasked` are the answer's.
+    """
 
     case: NamedCase
     got: Any
     wrong: str | None
     messages: tuple[Any, ...] = ()
     lost: str | None = None
+    unasked: bool = False
 
     @property
     def ok(self) -> bool:
@@ -121,7 +125,7 @@ def judged(case: NamedCase, answer: Answer, markers: tuple[str, ...]) -> Outcome
         markers: texts that must not reach a client.
     """
     if answer.lost is not None:
-        return Outcome(case, None, None, lost=answer.lost)
+        return Outcome(case, None, None, lost=answer.lost, unasked=answer.unasked)
     if case.mode in ("full", "stream"):
         stream = next((one for one in answer.streams if one.result.chunking == case.chunking), None)
         result = answer.full if stream is None else stream.result
@@ -235,7 +239,7 @@ def _about_prompt(feeder: Feeder, cell: Cell) -> Iterator[NamedCase]:
     if cell.unclear or thinking.harmony:
         return
     nothing = Probe("prompt", "", None, None)
-    question = feeder.fed(cell, "", finished=False).question([])
+    question = feeder.fed(cell, "", finished=False).unsplit()
     why = _PROMPT_WHY["thinks" if cell.thinks else "off" if cell.state == "none" else "closed"]
     yield NamedCase(
         "is-reasoning-end-before", "prompt", "prompt", question, nothing, not cell.thinks, why, None, cell.weighs
@@ -246,7 +250,7 @@ def _about_prompt(feeder: Feeder, cell: Cell) -> Iterator[NamedCase]:
     over = f"{inside}{thinking.end}"
     answering = f"{over}{thinking.after_end}{ANSWER}"
     for name, text, expected in (("inside", inside, False), ("after", over, True), ("answering", answering, True)):
-        question = feeder.fed(cell, text, finished=False).question([], ("ended",))
+        question = feeder.fed(cell, text, finished=False).unsplit("ended")
         probe = Probe(name, text, None, None)
         yield NamedCase(
             f"is-reasoning-end-{name}", "prompt", "ids", question, probe, expected, _PROMPT_WHY[name], None, cell.weighs

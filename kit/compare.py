@@ -11,7 +11,7 @@ from .cases import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Labels of cases and invariants, each relative to `base`; `left` are those that fail in both."""
+    """Labels of cases that weigh and of invariants, each relative to `base`; `left` are those that fail in both."""
 
     base: str
     other: str
@@ -36,7 +36,7 @@ def compare(base: Battery, other: Battery, names: tuple[str, str]) -> Comparison
     """Hold one battery against another of the same setting; `names` is how the user calls their vLLMs."""
     theirs = {label(one): one for one in base.outcomes}
     ours = {label(one): one for one in other.outcomes}
-    both = [key for key in ours if key in theirs]
+    both = [key for key in ours if key in theirs and ours[key].case.weighs]
     was, now = ({key: one[key].ok for key in both} for one in (theirs, ours))
     if base.unsupported is None and other.unsupported is None:
         for name in dict.fromkeys((*base.generated.failing, *other.generated.failing)):

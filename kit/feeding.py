@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from ..checks.probes import Cell
@@ -70,6 +70,10 @@ class Fed:
         """What is put to the parser."""
         found = self.shown
         return Question(self.cell, found.text, tuple(found.token_ids), tuple(streams), asks, other)
+
+    def unsplit(self, *asks: str) -> Question:
+        """A question about the prompt, and what else is asked of the ids: a split that dies must not cost it."""
+        return replace(self.question([], asks), whole=False)
 
 
 class Feeder:

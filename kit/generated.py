@@ -19,6 +19,7 @@ from .question import Answer
 EXAMPLES = 2000
 """Outputs that are generated where nothing else is said."""
 _BATCH = 32
+_KILLS = "nothing-raised"
 _SHRINKS = 400
 """Outputs more, at most, that are put to a parser to make one failure small."""
 
@@ -39,6 +40,8 @@ class Generated:
 
     examples: int = 0
     tame: int = 0
+    unasked: int = 0
+    """How many more there were that were not asked: too much had been lost before."""
     smallest: Mapping[str, Smallest] = field(default_factory=dict)
     failing: Mapping[str, int] = field(default_factory=dict)
     """How many of them break each invariant."""
@@ -71,13 +74,18 @@ class Generator:
         for at in range(0, len(seen), _BATCH):
             self._put(seen[at : at + _BATCH])
             self._progress(min(at + _BATCH, len(seen)))
+        unasked = sum(self._known[draft][1].unasked for draft in seen)
+        seen = [draft for draft in seen if not self._known[draft][1].unasked]
         failing: dict[str, int] = {}
         for draft in seen:
             for name in self._known[draft][2]:
                 failing[name] = failing.get(name, 0) + 1
-        smallest = {each.name: self._smallest(each.name, examples) for each in INVARIANTS if each.name in failing}
+        # What kills the parser is made small last: that may use up all the lives that the others need.
+        names = sorted((each.name for each in INVARIANTS if each.name in failing), key=_KILLS.__eq__)
+        smallest = {name: self._smallest(name, examples) for name in names}
         tame = sum(self._known[draft][0].tame for draft in seen)
-        return Generated(len(seen), tame, smallest, failing)
+        ordered = {each.name: smallest[each.name] for each in INVARIANTS if each.name in smallest}
+        return Generated(len(seen), tame, unasked, ordered, failing)
 
     def _generated(self, examples: int) -> list[Draft]:
         """So many outputs, no two alike, as hypothesis comes upon them."""

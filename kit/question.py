@@ -34,6 +34,7 @@ class Question:
         ids: its token ids.
         streams: the ways it is cut.
         asks: of `ASKS`, and `beside`.
+        whole: the output is split in full, too; where only the prompt or ids are asked about, nothing is split.
         other: with `beside`, the request that runs at the same time.
     """
 
@@ -43,6 +44,7 @@ class Question:
     streams: tuple[Stream, ...] = ()
     asks: tuple[str, ...] = ()
     other: Question | None = None
+    whole: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """The case as the far side takes it."""
@@ -54,6 +56,7 @@ class Question:
             "ids": list(self.ids),
             "streams": [[[text, list(ids)] for text, ids in stream.deltas] for stream in self.streams],
             "asks": list(self.asks),
+            "whole": self.whole,
         }
         return case if self.other is None else case | {"other": self.other.to_json()}
 
@@ -81,6 +84,7 @@ class Answer:
         raised: the message of what the full mode raised.
         unbuilt: what the constructor raises for this request.
         lost: why there is no answer at all: it hung, or its process ended.
+        unasked: it was not even asked: too much was lost before.
     """
 
     full: ModeResult
@@ -91,6 +95,7 @@ class Answer:
     raised: str = ""
     unbuilt: str | None = None
     lost: str | None = None
+    unasked: bool = False
 
     @property
     def modes(self) -> tuple[ModeResult, ...]:
@@ -107,9 +112,9 @@ class Answer:
 NOTHING = ModeResult(None, None, None, 0)
 
 
-def lost(why: str) -> Answer:
+def lost(why: str, *, unasked: bool = False) -> Answer:
     """The answer that never came."""
-    return Answer(NOTHING, lost=why)
+    return Answer(NOTHING, lost=why, unasked=unasked)
 
 
 def read_answer(question: Question, found: Mapping[str, Any]) -> Answer:
@@ -126,7 +131,8 @@ def read_answer(question: Question, found: Mapping[str, Any]) -> Answer:
                 part.get("message", ""),
             )
         )
-    everywhere = "error" in found and all("error" in part for part in (full, *found["streams"]))
+    parts = (*([full] if question.whole else []), *found["streams"])
+    everywhere = "error" in found and all("error" in part for part in parts)
     return Answer(
         full=ModeResult(None, full.get("reasoning"), full.get("content"), 0, full.get("error")),
         streams=tuple(streams),

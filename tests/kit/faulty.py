@@ -40,6 +40,8 @@ FAULTS: dict[str, tuple[str, str]] = {
     "counts-none": ("        return sum(token_id", "        return 0 and sum(token_id"),
     "raises": (_FULL, f"{_FULL}        model_output[0]\n"),
     "exits": (_FULL, f'{_FULL}        if "Better" in model_output:\n            __import__("os")._exit(3)\n'),
+    "exits-on-nothing": (_FULL, f'{_FULL}        if not model_output:\n            __import__("os")._exit(3)\n'),
+    "exits-always": (_FULL, f"{_FULL}        raise SystemExit(3)\n"),
     "crashes": (
         _FULL,
         f'{_FULL}        if "Better" in model_output:\n            import os\n\n            os.kill(os.getpid(), 11)\n',

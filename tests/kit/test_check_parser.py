@@ -15,7 +15,7 @@ import pytest
 from reasonctl.checks.finding import Finding
 from reasonctl.checks.plg_run import run_findings
 from reasonctl.kit.battery import Battery, run_battery
-from reasonctl.kit.bench import BridgeBench, Cost
+from reasonctl.kit.bench import GIVEN_UP, BridgeBench, Cost
 from reasonctl.kit.pytest_file import snippet
 from reasonctl.kit.source import read_plugin_source
 from reasonctl.kit.subject import Subject, asked, subject_of
@@ -102,6 +102,33 @@ def test_what_hangs_or_exits_costs_its_own_results(engine: str, tmp_path: Path, 
     assert lost == {"nested"}
     assert {one.rule for one in findings} == {"PLG611", "INT904"}
     assert all(how in one.message for one in findings)
+
+
+def test_what_exits_on_an_empty_output_alone_is_told_there_and_costs_nothing_else(engine: str, tmp_path: Path) -> None:
+    battery, findings = put(engine, plugin(tmp_path, "exits-on-nothing"), examples=EXAMPLES)
+    assert {one.case.name for one in battery.outcomes if one.lost is not None} == {"empty-output"}
+    assert battery.failed == [] and battery.generated.unasked == 0
+    assert set(battery.generated.failing) <= {"nothing-raised"}
+    assert {one.rule for one in findings} == {"PLG611", "INT904"}
+    (finding,) = (one for one in findings if one.rule == "PLG611")
+    assert finding.message.startswith("it raised, hung or exited: empty-output: its process ended with status 3")
+    assert finding.evidence["output"] == ""
+    assert finding.evidence["pytest"].startswith("def test_empty_output_full():")
+
+
+def test_what_was_not_asked_is_no_sign_against_the_parser(engine: str, tmp_path: Path) -> None:
+    battery, findings = put(engine, plugin(tmp_path, "exits-always"), examples=20)
+    read = [one for one in battery.outcomes if one.case.name.startswith("is-reasoning-end-before")]
+    assert read and all(one.ok for one in read if not one.unasked)
+    generated = battery.generated
+    assert (generated.examples, generated.failing, generated.smallest) == (0, {}, {})
+    assert generated.unasked > 10
+    assert battery.lost.count(GIVEN_UP) == sum(one.unasked for one in battery.outcomes) + generated.unasked
+    (finding,) = (one for one in findings if one.rule == "PLG611")
+    assert "status 3" in finding.message
+    assert {one.case.name for one in battery.outcomes if one.lost is not None and not one.unasked} >= {
+        *finding.evidence.get("also", [])
+    }
 
 
 def test_an_unruly_plugin_leaves_nothing_behind(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,6 +157,9 @@ def test_two_batteries_are_compared_case_by_case() -> None:
     assert (told.fixed, told.left, told.answers) == ((), (), ())
     assert compare(worse, good, ("other", "one")).fixed == told.broke
     assert compare(worse, worse, ("a", "b")).left == told.broke
+    aside = replace(worse.outcomes[0], case=replace(worse.outcomes[0].case, weighs=False))
+    unsent = replace(good, outcomes=(aside, *good.outcomes[1:]))  # nobody sends it: the report does not count it either
+    assert compare(unsent, unsent, ("a", "b")).left == ()
     assert len({label(one) for one in good.outcomes}) == len(good.outcomes)
     both = comparisons([good, worse, good], ["a", "b", "c"])
     assert both is not None and [len(pair["broke"]) for pair in both["others"]] == [1, 0]

@@ -39,7 +39,7 @@ def run(far: Far, case: dict[str, Any]) -> dict[str, Any]:
         case: as in `prepare`, with the whole `text` and `ids`, and `streams`: each a list of [text, ids], or columns:
             `texts`, the `ids` of all deltas, and `ends`, how many of them have come with each (null: one each).
             `summed` asks for the texts of a stream in place of its deltas, and for messages of errors; `messages` for
-            those alone.
+            those alone. `whole`: false leaves the whole output out, and `full` is empty.
 
     Returns:
         `prepare`'s answer with `full` and `streams`: {"reasoning", "content"} or, of a stream that is not summed,
@@ -49,7 +49,7 @@ def run(far: Far, case: dict[str, Any]) -> dict[str, Any]:
     request = far.vllm.request(case["request_kwargs"])
     answer: dict[str, Any] = {}
     request = _prepared(far, case, request, answer)
-    answer["full"] = _full(far, case, request)
+    answer["full"] = _full(far, case, request) if case.get("whole", True) else {}
     answer["streams"] = [_stream(far, case, request, deltas) for deltas in case["streams"]]
     if not (case.get("summed") or case.get("messages")):
         for part in (answer, answer["full"], *answer["streams"]):
