@@ -95,6 +95,10 @@ _HINTS: Mapping[Aspect, str] = {
     "content-ids": "return the ids behind the end marker, an empty list where there is none",
     "adjust-request": "return the request, changed or not",
 }
+_TOUCHED: frozenset[Aspect] = frozenset(
+    ("split", "stream", "delta-size", "hold-back", "truncated", "thinking-off", "tool-call", "empty-delta", "raised")
+)
+"""What another request's state can spoil."""
 _NAMED = 6
 """Failing cases that a finding names."""
 Failing = tuple["Outcome | Smallest", str]
@@ -249,6 +253,8 @@ def _finding(
     evidence = shown(battery, first) | {"pytest": snippet(battery, first)}
     evidence["also"] = list(dict.fromkeys(other for _, other in cases[1:] if other != name))
     hint = _HINTS.get(aspect) or " ".join(rule.instead.split())
+    if aspect in _TOUCHED and (shared := _shared_by_requests(battery)) is not None:
+        hint = f"first mend {shared}: what one request leaves there may be all that shows here; then {hint}"
     severity: Severity | None = "info" if aspect == "truncated" and _agrees(battery) else None
     return rule.finding(
         f"{_SAYS[aspect]}: {name}: {wrong(first)}" + _more(cases),
@@ -259,6 +265,17 @@ def _finding(
         location=_place(subject, aspect),
         evidence={key: value for key, value in evidence.items() if key == "got" or value not in (None, [])},
     )
+
+
+def _shared_by_requests(battery: Battery) -> str | None:
+    """What requests were seen to share, and the rule that tells of it; None where nothing."""
+    if battery.shared:
+        return f"{ClassLevelState.id} ({battery.shared[0][0]} changed while requests ran)"
+    if battery.description is not None and battery.description.one_instance:
+        return f"{LeaksBetweenRequests.id} (two requests get one instance)"
+    if "instances-do-not-touch" in battery.generated.failing:
+        return f"{LeaksBetweenRequests.id} (a second request changes what the first one gets)"
+    return None
 
 
 def wrong(one: Outcome | Smallest) -> str:

@@ -24,7 +24,7 @@ GIVEN_UP = "it hung or ended its process too often to be asked any more"
 _LOSSES = 8
 """After so many outputs that ended the process, no more are asked; one that hung costs time, and counts for three."""
 _HUNG = 3
-_AGAIN = 40
+_AGAIN = 24
 """So often a text that ended the process before may do so again, behind other prompts and in other deltas."""
 
 

@@ -19,7 +19,7 @@ def battery_json(battery: Battery | None) -> dict[str, Any]:
     cost = battery.cost
     return {
         "cases": [_case(one) for one in battery.outcomes],
-        "generated": _generated(battery.generated, asked=battery.asked),
+        "generated": _generated(battery),
         "cost": None if cost is None else {"tokens": cost.tokens, "grows": battery.grows},
     }
 
@@ -59,12 +59,14 @@ def _case(one: Outcome) -> dict[str, Any]:
     return row
 
 
-def _generated(found: Generated, *, asked: bool) -> dict[str, Any]:
-    return {
-        "examples": found.examples,
-        "well_formed": found.tame,
-        "invariants": {each.name: _invariant(found, each.name) for each in INVARIANTS if asked or each.of_split},
-    }
+def _generated(battery: Battery) -> dict[str, Any]:
+    found = battery.generated
+    invariants = {each.name: _invariant(found, each.name) for each in INVARIANTS if battery.asked or each.of_split}
+    apart = invariants.get("instances-do-not-touch")
+    if apart is not None and apart["ok"] and battery.shared:
+        # Each request was spoilt alike, alone and beside another: that they give one split shows nothing.
+        apart |= {"ok": None, "shared": [name for name, _, _ in battery.shared]}
+    return {"examples": found.examples, "well_formed": found.tame, "invariants": invariants}
 
 
 def _invariant(found: Generated, name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .markup import Child, Html, el, exact, fields, join, table
+from .terms import shared_by_requests
 from .wording import compact, counted, visible
 
 _COLUMNS: Sequence[tuple[str, ...]] = (("full",), ("stream",), ("prompt", "ids"))
@@ -62,9 +63,13 @@ def _generated(generated: Mapping[str, Any]) -> Html | None:
                 name.replace("-", " "),
                 el("span", f"✕ {row['broken']:,} break it", class_="bad")
                 if row["broken"]
+                else el("span", "cannot be told", class_="warn")
+                if row.get("shared")
                 else el("span", "✓ holds", class_="good"),
                 join(el("q", exact(str(smallest["output"]), 200), class_="raw"), f" {compact(smallest['wrong'])}")
                 if smallest is not None
+                else shared_by_requests(row["shared"])
+                if row.get("shared")
                 else None,
             )
         )

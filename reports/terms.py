@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from .wording import counted, variant_name
+from .wording import counted, variant_name, visible
 
 FAILED: Mapping[str, str] = {
     "stream_equals_full": "streaming differs",
@@ -32,6 +32,11 @@ def mode_name(chunking: str | None) -> str:
     if str(chunking).isdigit():
         return f"{counted(int(str(chunking)), 'token')} a delta"
     return words.get(chunking) or str(chunking)
+
+
+def shared_by_requests(names: Sequence[str]) -> str:
+    """Why it cannot be told whether requests of `check-parser` touch: these values changed while they ran."""
+    return f"every request shares {', '.join(map(visible, names))} (PLG603)"
 
 
 def request_name(row: Mapping[str, Any]) -> str:

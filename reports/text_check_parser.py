@@ -10,6 +10,7 @@ from rich.text import Text
 from ..checks.finding import Finding
 from ..checks.report import Report
 from .page import STYLE, Page, split_text, styled, styled_quote
+from .terms import shared_by_requests
 from .wording import SEVERITY_WORD, compact, counted, judged_as, place, quoted, shortened, variant_name, visible
 
 _COLUMNS = {"full": 0, "stream": 1, "prompt": 2, "ids": 2}
@@ -101,6 +102,8 @@ def _generated(page: Page, generated: Mapping[str, Any]) -> None:
         smallest = row.get("smallest")
         told = "" if smallest is None else f"{quoted(smallest['output'], 60)}: {compact(smallest['wrong'])}"
         broken = Text(f"{row['broken']:,} break it", STYLE["error"]) if row["broken"] else Text("holds", STYLE["pass"])
+        if row.get("shared"):
+            broken, told = Text("cannot be told", STYLE["warning"]), shared_by_requests(row["shared"])
         rows.append((name.replace("-", " "), broken, shortened(told, page.limit)))
     page.table(("has to hold", "", "the smallest that breaks it"), rows, keep=(0, 1))
 

@@ -18,6 +18,11 @@ FAULTS: dict[str, tuple[str, str]] = {
         "        self.streams = True\n",
         "        self.streams = True\n        type(self).latest = current_text\n",
     ),
+    "class-state-spoils": (
+        "        self.streams = True\n",
+        "        self.streams = True\n        cls = type(self)\n        cls.calls = getattr(cls, 'calls', 0) + 1\n"
+        "        if cls.calls > 40:\n            return DeltaMessage(content=delta_text)\n",
+    ),
     "state-on-the-tokenizer": (
         "    @property\n    def reasoning_start_str",
         '    text = property(\n        lambda self: getattr(self.model_tokenizer, "held", ""),\n'

@@ -204,6 +204,19 @@ def test_one_defect_is_told_once(run: Run, engine: str, tmp_path: Path, fault: s
     assert shown in found["findings"][0]["evidence"]
 
 
+def test_what_shared_state_spoils_is_told_with_its_cause(run: Run, engine: str, tmp_path: Path) -> None:
+    path = str(plugin(tmp_path, "class-state-spoils"))
+    _, found = report(run, path, "--vllm", engine, "--examples", "30")
+    spoilt = [one for one in found["findings"] if one["rule"] == "PLG607"]
+    assert spoilt
+    cause = "first mend PLG603 (PonderReasoningParser.calls changed while requests ran)"
+    assert all(one["hint"].startswith(cause) for one in spoilt)
+    apart = found["facts"]["generated"]["invariants"]["instances-do-not-touch"]
+    assert apart == {"ok": None, "broken": 0, "shared": ["PonderReasoningParser.calls"]}
+    _, out, _ = run(path, "--vllm", engine, "--examples", "30", "--no-config")
+    assert re.search(r"instances do not touch +cannot be told +every request shares PonderReasoningParser.calls", out)
+
+
 def test_a_plugin_that_cannot_be_loaded_is_not_run(run: Run, engine: str, tmp_path: Path) -> None:
     path = tmp_path / "broken.py"
     path.write_text("import no_such_module\n" + plugin(tmp_path).read_text(), encoding="utf-8")
