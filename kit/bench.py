@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from ..checks.probes import Cell
@@ -170,8 +170,24 @@ class BridgeBench:
             else:
                 self._losses += 1
                 self._deadly.add(questions[0].text)
+                return [self._half(questions[0], lost(str(error)))]
             return [lost(str(error))]
         return [read_answer(*pair) for pair in zip(questions, answer["answers"], strict=True)]
+
+    def _half(self, question: Question, nothing: Answer) -> Answer:
+        """What is lost of an output, with the mode that stands alone: it dies in full, or streamed, or both ways."""
+        if not (question.whole and question.streams):
+            return nothing
+        modes = {"full": replace(question, streams=(), asks=()), "stream": replace(question, whole=False, asks=())}
+        for mode, half in modes.items():
+            try:
+                told = self._told("trials", 1, cases=[half.to_json()])
+            except (LostError, BridgeError):
+                self._warm = False
+                continue
+            if "failed" not in told:
+                return replace(read_answer(half, told["answers"][0]), lost=nothing.lost, unlost=mode)
+        return nothing
 
     def _ask(self, op: str, **fields: Any) -> dict[str, Any] | None:
         """An answer; None where it is lost."""

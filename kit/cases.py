@@ -124,7 +124,7 @@ def judged(case: NamedCase, answer: Answer, markers: tuple[str, ...]) -> Outcome
         answer: what came.
         markers: texts that must not reach a client.
     """
-    if answer.lost is not None:
+    if answer.lost is not None and answer.unlost != case.mode:
         return Outcome(case, None, None, lost=answer.lost, unasked=answer.unasked)
     if case.mode in ("full", "stream"):
         stream = next((one for one in answer.streams if one.result.chunking == case.chunking), None)

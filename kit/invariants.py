@@ -77,7 +77,7 @@ def broken(example: Example, answer: Answer) -> Mapping[str, Break]:
 
 def _raised(example: Example, answer: Answer) -> Break | None:
     if answer.lost is not None:
-        return Break(answer.lost)
+        return Break(answer.lost, example.question.streams[0].label if answer.unlost == "full" else None)
     error = answer.first_error
     where = next((mode.chunking for mode in answer.modes if mode.error is not None), None)
     return Break(f"raised {error}", where) if error is not None else None

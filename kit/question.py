@@ -84,6 +84,7 @@ class Answer:
         raised: the message of what the full mode raised.
         unbuilt: what the constructor raises for this request.
         lost: why there is no answer at all: it hung, or its process ended.
+        unlost: of what is lost, the mode that was answered when it was asked alone: `full` or `stream`.
         unasked: it was not even asked: too much was lost before.
     """
 
@@ -95,6 +96,7 @@ class Answer:
     raised: str = ""
     unbuilt: str | None = None
     lost: str | None = None
+    unlost: str | None = None
     unasked: bool = False
 
     @property

@@ -46,6 +46,10 @@ FAULTS: dict[str, tuple[str, str]] = {
     "raises": (_FULL, f"{_FULL}        model_output[0]\n"),
     "exits": (_FULL, f'{_FULL}        if "Better" in model_output:\n            __import__("os")._exit(3)\n'),
     "exits-on-nothing": (_FULL, f'{_FULL}        if not model_output:\n            __import__("os")._exit(3)\n'),
+    "exits-in-a-stream": (
+        "        self.streams = True\n",
+        '        self.streams = True\n        if "Better" in current_text:\n            raise SystemExit(3)\n',
+    ),
     "exits-always": (_FULL, f"{_FULL}        raise SystemExit(3)\n"),
     "crashes": (
         _FULL,

@@ -116,6 +116,15 @@ def test_what_exits_on_an_empty_output_alone_is_told_there_and_costs_nothing_els
     assert finding.evidence["pytest"].startswith("def test_empty_output_full():")
 
 
+@pytest.mark.parametrize(("fault", "mode"), [("exits", "full"), ("exits-in-a-stream", "stream")])
+def test_what_exits_in_one_mode_is_told_of_that_mode(engine: str, tmp_path: Path, fault: str, mode: str) -> None:
+    battery, findings = put(engine, plugin(tmp_path, fault), examples=0)
+    lost = {(one.case.name, one.case.mode) for one in battery.outcomes if one.lost is not None and one.case.weighs}
+    assert ("nested", mode) in lost
+    (finding,) = (one for one in findings if one.rule == "PLG611")
+    assert finding.evidence["pytest"].startswith(f"def test_nested_{mode}():")
+
+
 def test_what_was_not_asked_is_no_sign_against_the_parser(engine: str, tmp_path: Path) -> None:
     battery, findings = put(engine, plugin(tmp_path, "exits-always"), examples=20)
     read = [one for one in battery.outcomes if one.case.name.startswith("is-reasoning-end-before")]
