@@ -223,7 +223,9 @@ class _Check:
         if battery.unsupported is not None:
             self.coverage.append(Coverage("run", "skipped", battery.unsupported))
         elif battery.lost:
-            self.coverage.append(Coverage("run", "partial", f"{len(battery.lost)} results were lost"))
+            number_lost = len(battery.lost)
+            said = "1 result was lost" if number_lost == 1 else f"{number_lost} results were lost"
+            self.coverage.append(Coverage("run", "partial", said))
         elif bridge is None:
             self.coverage.append(Coverage("run", "examined", _BUILTIN))
         elif number == 0:
