@@ -287,7 +287,8 @@ def test_a_report_is_the_same_twice(run: Run) -> None:
 def test_no_child_outlives_the_command(tmp_path: Path, number: signal.Signals, whole_group: bool, code: int) -> None:
     fifo = tmp_path / "endless.jsonl"
     os.mkfifo(fifo)
-    command = [sys.executable, "-m", "reasonctl", "replay", str(fifo), "--jobs", "2", "--parser", "qwen3"]
+    command = ["env", "--default-signal=HUP"]  # under nohup it is ignored, which children inherit
+    command += [sys.executable, "-m", "reasonctl", "replay", str(fifo), "--jobs", "2", "--parser", "qwen3"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
     with fifo.open("w") as pipe:
         # Far more than pipe and buffers hold: when all is written, the workers have long been at it.

@@ -494,8 +494,8 @@ def test_several_files_are_one_report(tmp_path: Path) -> None:
     budgets = [row for row in made["coverage"] if row["surface"] == "budget"]
     assert [(row["status"], row["reason"]) for row in budgets] == [("examined", good), ("examined", bad)]
     assert run(bad)[1]["findings"] == made["findings"]
-    said = RUNNER.invoke(app, ["validate-config", good, bad]).stdout.splitlines()
-    assert [line for line in said if "judged as" in line] == [f"{name}  judged as slimserve" for name in (good, bad)]
+    said = " ".join(RUNNER.invoke(app, ["validate-config", good, bad]).stdout.split())
+    assert all(f"{name} judged as slimserve" in said for name in (good, bad))
 
 
 def test_standard_input_is_read_once() -> None:

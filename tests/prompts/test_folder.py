@@ -301,11 +301,14 @@ def test_a_template_beside_tekken_counts_where_mistrals_own_format_is_missing(fo
     assert load_model(str(folder)).code_prompt is not None
 
 
-def test_harmony_without_a_template_is_built_by_code(folder: Path) -> None:
+def test_harmony_without_a_template_is_built_by_code(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     edit(folder / "config.json", model_type="gpt_oss")
     assert load_model(str(folder)).code_prompt is None
     (folder / "chat_template.jinja").unlink()
-    assert load_model(str(folder)).code_prompt is not None
+    monkeypatch.setitem(sys.modules, "openai_harmony", None)  # not installed
+    said = load_model(str(folder)).code_prompt
+    assert said is not None
+    assert "reasonctl[harmony]" in said
     assert load_model("fixture:gpt-oss").code_prompt is None
 
 

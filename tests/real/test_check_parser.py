@@ -15,7 +15,8 @@ from reasonctl.checks.plg_run import run_findings
 from reasonctl.kit.battery import Battery, run_battery
 from reasonctl.kit.bench import BridgeBench
 from reasonctl.kit.compare import compare
-from reasonctl.kit.pytest_file import file_name, snippet, test_file
+from reasonctl.kit.pytest_file import file_name, snippet
+from reasonctl.kit.pytest_file import test_file as pytest_file_of
 from reasonctl.kit.setting import from_table
 from reasonctl.kit.source import read_plugin_source
 from reasonctl.kit.subject import Subject, asked, subject_of
@@ -72,7 +73,7 @@ def test_written_tests_run_with_vllm_alone_and_fail_where_the_cases_do(bridge: B
     bench = BridgeBench(bridge, "deepseek_r1", setting.vocabulary)
     battery = run_battery(bench, setting, bridge.described, examples=100)
     subject = Subject("deepseek_r1")
-    (tmp_path / file_name(subject)).write_text(test_file(battery, subject, tmp_path), encoding="utf-8")
+    (tmp_path / file_name(subject)).write_text(pytest_file_of(battery, subject, tmp_path), encoding="utf-8")
     wrong = {one.case.name for one in battery.failed}
     assert {"deltas-of-3", "text-held-back-4", "nested", "count-reasoning-tokens"} <= wrong
     failed = run_pytest(tmp_path, file_name(subject))

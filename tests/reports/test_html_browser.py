@@ -121,7 +121,7 @@ def test_another_outcome_colours_the_text(look: Look) -> None:
     page = look(replay_page(LEAK, findings=(LEAKED,)))
     card = page.locator("#trace-1")
     card.locator("> summary").click()
-    assert card.locator(".tok.leak").count() == 1
+    expect(card.locator(".tok.leak")).to_have_count(1)
     second = card.get_by_role("button", name="colour the text by outcome 2, qwen3")
     second.click()
     assert second.get_attribute("aria-pressed") == "true"
@@ -273,6 +273,7 @@ def test_a_strip_fits_the_window_and_follows_it(look: Look) -> None:
     page = look(many(1, 200))
     card = page.locator("#trace-1")
     card.locator("> summary").click()
+    expect(card.locator(".tok")).to_have_count(200)
     wide = card.locator(".row").count()
     page.set_viewport_size({"width": 400, "height": 800})
     expect(card.locator(".row")).not_to_have_count(wide)
@@ -297,7 +298,7 @@ def test_fifty_long_traces_open_one_by_one(look: Look) -> None:
     assert page.locator(".tok").count() == 0
     card = page.locator("#trace-37")
     card.locator("> summary").click()
-    assert card.locator(".tok").count() == 4096
+    expect(card.locator(".tok")).to_have_count(4096)
     assert page.locator(".tok").count() == 4096
     card.locator(".tok").nth(4095).hover()
     assert "token 4096 of 4096" in card.locator(".inspector").inner_text()
