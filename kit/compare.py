@@ -11,7 +11,7 @@ from .cases import Outcome
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Labels of cases that weigh and of invariants, each relative to `base`; `left` are those that fail in both."""
+    """Labels of cases and of invariants, each relative to `base`; `left` are those that weigh and fail in both."""
 
     base: str
     other: str
@@ -36,7 +36,8 @@ def compare(base: Battery, other: Battery, names: tuple[str, str]) -> Comparison
     """Hold one battery against another of the same setting; `names` is how the user calls their vLLMs."""
     theirs = {label(one): one for one in base.outcomes}
     ours = {label(one): one for one in other.outcomes}
-    both = [key for key in ours if key in theirs and ours[key].case.weighs]
+    both = [key for key in ours if key in theirs]
+    light = {key for key in both if not ours[key].case.weighs}
     was, now = ({key: one[key].ok for key in both} for one in (theirs, ours))
     if base.unsupported is None and other.unsupported is None:
         for name in dict.fromkeys((*base.generated.failing, *other.generated.failing)):
@@ -46,7 +47,7 @@ def compare(base: Battery, other: Battery, names: tuple[str, str]) -> Comparison
         *names,
         fixed=tuple(key for key in both if now[key] and not was[key]),
         broke=tuple(key for key in both if was[key] and not now[key]),
-        left=tuple(key for key in both if not was[key] and not now[key]),
+        left=tuple(key for key in both if not was[key] and not now[key] and key not in light),
         answers=tuple(key for key in both if key in ours and was[key] == now[key] and ours[key].got != theirs[key].got),
     )
 

@@ -224,7 +224,7 @@ def test_it_is_light_or_dark_as_the_system_is_or_as_one_says(look: Look, budget_
     assert theme.inner_text() == "theme: dark"
     assert background(light) < 100
     light.reload()
-    assert light.locator("#theme").inner_text() == "theme: dark"
+    expect(light.locator("#theme")).to_have_text("theme: dark")
     assert background(light) < 100
 
 

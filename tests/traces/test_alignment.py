@@ -92,7 +92,13 @@ def test_every_character_has_one_place_and_both_fields_are_found_again(made: lis
     assert len(solid(found["lost"])) <= len(solid(fields["lost"]))
 
 
-MODELS = sorted(name for name in ROWS if why_not(name, AssumedVocabulary()) is None and not ROWS[name].takes_calls)
+REPEAT = ("kimi_k3", "muse", "muse_glimmer", "musespark1x")
+"""Parsers that write parts of a mangled output twice or in another order: no place in the output is theirs alone."""
+MODELS = sorted(
+    name
+    for name in ROWS
+    if why_not(name, AssumedVocabulary()) is None and not ROWS[name].takes_calls and name not in REPEAT
+)
 
 
 @pytest.mark.parametrize("name", MODELS)
