@@ -6,7 +6,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reasonctl.parsers import ROWS
@@ -102,6 +102,7 @@ MODELS = sorted(
 
 
 @pytest.mark.parametrize("name", MODELS)
+@settings(derandomize=True)
 @given(data=st.data())
 def test_what_a_parser_returns_is_found_in_what_it_was_fed(name: str, data: st.DataObject) -> None:
     row = ROWS[name]
