@@ -136,10 +136,9 @@ def read_folder(folder: str) -> tuple[list[Server], list[Unread]]:
 def files_below(folder: Path) -> Iterator[Path]:
     """The files that may hold a server, sorted; hidden folders and environments are passed by."""
     count = 0
-    for root, folders, files in sorted(_walk(folder)):
-        del folders
-        for name in sorted(files):
-            path = Path(root) / name
+    for root, files in sorted(walk(folder)):
+        for name in files:
+            path = root / name
             named = path.suffix.lower() in SUFFIXES or name.lower().startswith(_NAMES)
             if named and is_file(path):  # a pipe would be waited for
                 count += 1
@@ -148,12 +147,13 @@ def files_below(folder: Path) -> Iterator[Path]:
                 yield path
 
 
-def _walk(folder: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+def walk(folder: Path) -> Iterator[tuple[Path, list[str]]]:
+    """Every folder below one, itself first, with the names of its files, sorted; hidden ones and environments apart."""
     import os
 
     for root, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _SKIPPED_FOLDERS)
-        yield root, folders, files
+        yield Path(root), sorted(files)
 
 
 def servers_in(text: str, *, path: str, beside: str | None = None, forgiving: bool = False) -> list[Server]:

@@ -11,7 +11,7 @@ from ..budgets.config import read_config
 from ..budgets.dialects import EFFORTS
 from ..errors import InputError
 from ..serve.command import ServeCommand
-from ..serve.read import read_folder
+from ..serve.read import read_folder, walk
 from ..traces.read import read_traces
 from ..traces.trace import Trace
 
@@ -21,7 +21,6 @@ _PACKED = (".gz", ".zst")
 _BUDGETS = (".json", ".yaml", ".yml", ".toml")
 _LARGEST_BUDGET = 64 * 1024
 """Bytes of a file that is looked into for a budget."""
-_PASSED_BY = frozenset({"node_modules", "__pycache__", "site-packages", "venv"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +94,8 @@ def _below(path: str, folder: Path) -> str:
     return Path(os.path.relpath(path, folder)).as_posix()
 
 
-def _walk(folder: Path) -> Iterator[tuple[Path, list[str]]]:
-    for root, folders, files in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith(".") and name not in _PASSED_BY)
-        yield Path(root), sorted(files)
-
-
 def _models(folder: Path) -> Iterator[str]:
-    for root, files in _walk(folder):
+    for root, files in walk(folder):
         if any(name in files for name in _MODEL_FILES) and root != folder:
             yield root.relative_to(folder).as_posix()
 
@@ -115,7 +108,7 @@ def _folder_of(name: str, models: tuple[str, ...]) -> str | None:
 
 
 def _files(folder: Path, suffixes: tuple[str, ...]) -> Iterator[str]:
-    for root, files in _walk(folder):
+    for root, files in walk(folder):
         if any(name in files for name in _MODEL_FILES) and root != folder:
             continue
         for name in files:
