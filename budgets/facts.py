@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -146,12 +146,6 @@ class BudgetFacts:
     def server_budget_counts(self) -> bool:
         """Whether anything reads a server-side default here."""
         return self.dialect == "slimserve"
-
-    @property
-    def all_rows(self) -> Iterator[Granted]:
-        yield from self.rows
-        for request in self.requests:
-            yield from request.rows
 
     def as_json(self) -> dict[str, Any]:
         """The facts as the JSON report of `validate-config` shows them; what follows `resolutions` is detail."""

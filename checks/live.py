@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 SURFACE = "live server"
 _RECORDED = Chunking("recorded")
-_FIRST_WITH_REASONING = (0, 16, 0)
-"""From this vLLM on a thought comes as `reasoning`."""
 
 
 class Live(Protocol):
@@ -257,7 +255,7 @@ def live_findings(facts: AuditFacts) -> Iterator[Finding]:
         return
     yield from _splits(facts, live)
     renamed = [a for a in live.answers if _field(a) not in (None, "reasoning")]
-    if renamed and facts.target.version >= _FIRST_WITH_REASONING:
+    if renamed and not versions.fact("response-reasoning_content", facts.target.version):
         yield FieldMissing.finding(
             f"{renamed[0].said}: the reasoning came as {_field(renamed[0])}{_more(renamed)}",
             hint=" ".join(FieldMissing.instead.split()),

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .. import versions
 from ..kit.bases import BASES, NO_PARSERS, ROOT, Base, base_of
 from ..kit.source import Marker, Method, ParserClass, Place, Registration
 from .finding import Finding
@@ -49,8 +50,6 @@ _CALLED = {
 """With how many arguments, each given by its place (vLLM 0.33.0 vllm/parser/abstract_parser.py)."""
 _OLD_NAMES = {"extract_reasoning_content", "extract_reasoning_content_streaming"}
 _BUILT_WITH = frozenset({"chat_template_kwargs", "model_config"})
-_BUDGETS = (0, 20)
-"""The first version that takes a budget's markers from the parser."""
 
 
 @dataclass(frozen=True)
@@ -280,7 +279,7 @@ def _single_tokens(look: PluginLook, judged: _Judged) -> Iterator[Finding]:
 
 
 def _strings(look: PluginLook, judged: _Judged) -> Iterator[Finding]:
-    if look.target.version[:2] < _BUDGETS or not judged.whole:
+    if not versions.fact("budget-strings-from-parser", look.target.version) or not judged.whole:
         return
     given = any(base.strings for base in judged.bases)
     missing = []

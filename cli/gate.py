@@ -137,8 +137,6 @@ class _Gate:
 
     def _for(self, run: Run) -> CheckOptions:
         options = self._options
-        asked = list((run.arguments.get("chat_template_kwargs") and []) or [])
-        del asked
         return replace(
             options,
             target=options.target or run.target,

@@ -86,7 +86,7 @@ def replay(
     target = options.engines.target(options.target, server)
     if model is None and server is not None:
         model = mapped(server, options.settings.models_from(Path.cwd()))
-    setting = _setting(server, model, chat_template, chat_template_kwargs, request)
+    setting = _setting(server, target, model, chat_template, chat_template_kwargs, request)
     plan = _plan(parser or [], server, target, running, chunking, explain=_explains(setting))
     plan = replace(plan, vllm=options.engines.specs, plugin=plugin, strips=Needs.of(options).strips)
     said = _model_said(server, model, setting)
@@ -126,8 +126,8 @@ def _server(serve: str | None) -> ServeCommand | None:
     return servers[0]
 
 
-def _served_parser(server: ServeCommand | None) -> str | None:
-    """The parser the command runs; `none` where it runs none.
+def _served_parser(server: ServeCommand | None, target: Target) -> str | None:
+    """The parser the command runs on the server it is judged as; `none` where it runs none.
 
     One that is set in `--structured-outputs-config` alone splits too (vLLM 0.33.0, engine/arg_utils.py), and gpt-oss
     brings its own (model_executor/models/config.py).
@@ -137,7 +137,7 @@ def _served_parser(server: ServeCommand | None) -> str | None:
     if server is None:
         return None
     structured = (server.json("structured-outputs-config", twice=True) or {}).get("reasoning_parser")
-    named = server.parser_in(server.judged_as) or (structured if isinstance(structured, str) else None)
+    named = server.parser_in(target) or (structured if isinstance(structured, str) else None)
     if named:
         return named
     return "openai_gptoss" if "gpt-oss" in (server.model or "").lower() else NO_PARSER
@@ -145,6 +145,7 @@ def _served_parser(server: ServeCommand | None) -> str | None:
 
 def _setting(
     server: ServeCommand | None,
+    target: Target,
     model: str | None,
     chat_template: Path | None,
     chat_template_kwargs: str | None,
@@ -166,7 +167,7 @@ def _setting(
         template_text=text,
         kwargs=taken(kwargs_in(chat_template_kwargs), source=KWARGS) if chat_template_kwargs is not None else {},
         request=read_request(request) if request is not None else {},
-        serve_parser=server.parser_in(server.judged_as) if server is not None else None,
+        serve_parser=server.parser_in(target) if server is not None else None,
         default_kwargs=server.default_chat_template_kwargs if server is not None else None,
         effort_map=server.effort_map if server is not None else None,
         serve_known=server is not None,
@@ -214,7 +215,7 @@ def _plan(
         if name != NO_PARSER:
             require_name(name, target, running)
     asked = tuple(dict.fromkeys((*named, *(names_of(target, running) if "all" in parsers else ()))))
-    served = _served_parser(server)
+    served = _served_parser(server, target)
     if server is not None and len(named) == 1:
         served = named[0]
     elif server is not None and served is not None and served != NO_PARSER:

@@ -67,7 +67,7 @@ class Setting:
     @property
     def markers(self) -> tuple[str, ...]:
         """Texts that must not reach a client; none of a parser that writes them itself."""
-        if set(self.row.start) & set(self.row.added):
+        if self.row.keeps_thought:
             return ()
         ours = (self.thinking.start, self.end_marker, *self.row.start, *self.row.end)
         return tuple(sorted({text.strip() for text in ours if text and text.strip()}, key=lambda t: (-len(t), t)))

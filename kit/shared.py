@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .source import Place, SharedState
+from .source import SharedState
 from .syntax import Function, assigned, functions, place
 
 _CHANGES = frozenset(
@@ -109,11 +109,7 @@ def _of_defaults(tree: ast.Module) -> Iterator[SharedState]:
 
 def _state(change: _Change, holder: str | None, function: Function, value: ast.expr | None) -> SharedState:
     defined = place(value) if value is not None else place(change.at)
-    return SharedState(change.name, holder, function.name, defined, _at(change.at), by_key=change.by_key)
-
-
-def _at(node: ast.AST) -> Place:
-    return Place(getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1)
+    return SharedState(change.name, holder, function.name, defined, place(change.at), by_key=change.by_key)
 
 
 def _changes(function: Function) -> Iterator[_Change]:

@@ -16,17 +16,28 @@ from .html_findings import findings, suppressed
 from .html_replay import Drawing
 from .inputs import Owners, Run, inputs, runs
 from .markup import Child, Html, el, embedded, exact, join, table
+from .terms import counts
 from .wording import counted, judged_as, verdict_line
 
 _MARK = {"pass": "✓", "fail": "✕", "incomplete": "◐"}
 _STATUS = {"examined": "✓ examined", "partial": "◐ in part", "skipped": "✕ not evaluated", "absent": "– not given"}
+
+_TITLES: Mapping[str, str] = {
+    "audit": "The model and its parsers",
+    "replay": "Traces",
+    "validate-config": "Budgets",
+    "verify": "The server's cases",
+    "check-parser": "The test bench",
+}
+"""What a command's part is called where it is the whole report."""
 
 
 def render(report: Report) -> str:
     """The report as an HTML document. The same outcome gives the same bytes."""
     parts = runs(report)
     drawing = Drawing.of([run.facts for run in parts])
-    sections = [_run(report, run, number, drawing) for number, run in enumerate(parts, 1)]
+    owners = Owners(inputs(report))
+    sections = [_run(report, run, number, drawing, owners) for number, run in enumerate(parts, 1)]
     gate = len(parts) > 1 or any(run.name is not None for run in parts)
     body = [
         _header(report),
@@ -96,7 +107,7 @@ def _nav(report: Report, parts: tuple[Run, ...]) -> Html:
             _verdict(run.verdict),
             el("a", run.name or run.command, href=f"#run-{number}"),
             run.target,
-            exact(run.error, 300) if run.error else _counts(told.get("summary") or {}),
+            exact(run.error, 300) if run.error else counts(told.get("summary") or {}),
         )
         for number, (run, told) in enumerate(zip(parts, report.facts["runs"], strict=True), 1)
     ]
@@ -105,41 +116,24 @@ def _nav(report: Report, parts: tuple[Run, ...]) -> Html:
     return el("nav", el("h2", title), table(("", "run", "judged as", ""), rows), aria_label="runs")
 
 
-def _counts(summary: Mapping[str, int]) -> str:
-    words = [counted(summary[kind], kind) for kind in ("error", "warning") if summary.get(kind)]
-    words += [f"{summary['suppressed']} suppressed"] if summary.get("suppressed") else []
-    return ", ".join(words)
-
-
-def _run(report: Report, run: Run, number: int, drawing: Drawing) -> Html | None:
+def _run(report: Report, run: Run, number: int, drawing: Drawing, owners: Owners) -> Html | None:
     """What one command looked at; None for one of which there is nothing to draw."""
     if run.error is not None:
         drawn: Child = el("p", exact(run.error), class_="bad")
     else:
-        drawn = _drawn(report, run, drawing)
+        drawn = _drawn(report, run, drawing, owners)
     if not drawn:
         return None
-    title = run.name or {"audit": "The model and its parsers", "validate-config": "Budgets"}.get(run.command)
-    return el(
-        "section",
-        el(
-            "h2",
-            title
-            or {"replay": "Traces", "verify": "The server's cases", "check-parser": "The test bench"}.get(
-                run.command, run.command
-            ),
-        ),
-        drawn,
-        id=f"run-{number}",
-    )
+    title = run.name or _TITLES.get(run.command, run.command)
+    return el("section", el("h2", title), drawn, id=f"run-{number}")
 
 
-def _drawn(report: Report, run: Run, drawing: Drawing) -> Html | None:
+def _drawn(report: Report, run: Run, drawing: Drawing, owners: Owners) -> Html | None:
     facts: Mapping[str, Any] = run.facts
     if run.command == "audit":
         return _each(facts, run.target, html_audit.show)
     if run.command == "replay":
-        return html_replay.show(facts, _own(report, run), drawing)
+        return html_replay.show(facts, _own(report, run, owners), drawing)
     if run.command == "validate-config":
         return _each(facts, run.target, html_budget.show)
     if run.command == "check-parser" and "cases" in facts:
@@ -147,11 +141,10 @@ def _drawn(report: Report, run: Run, drawing: Drawing) -> Html | None:
     return html_verify.show(facts) if run.command == "verify" else None
 
 
-def _own(report: Report, run: Run) -> Sequence[Finding]:
+def _own(report: Report, run: Run, owners: Owners) -> Sequence[Finding]:
     """The findings that one run made."""
     if run.name is None:
         return report.findings
-    owners = Owners(inputs(report))
     owned = ((finding, owners.of(finding)) for finding in report.findings)
     return [finding for finding, one in owned if one is not None and one.run.facts is run.facts]
 

@@ -74,3 +74,10 @@ def first_failure(candidate: Mapping[str, Any]) -> str:
         how = "streamed" if first.get("mode") == "stream" else "whole"
         return f"{first['symptom']} at {first['conversation']}: {variant_name(first.get('variant') or {})} ({how})"
     return ""
+
+
+def counts(summary: Mapping[str, int]) -> str:
+    """`2 errors, 1 warning, 3 suppressed` of a report's summary; what there is none of is left out."""
+    words = [counted(summary[kind], kind) for kind in ("error", "warning") if summary.get(kind)]
+    words += [f"{summary['suppressed']} suppressed"] if summary.get("suppressed") else []
+    return ", ".join(words)

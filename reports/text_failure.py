@@ -139,7 +139,7 @@ def _with(split: Text, word: str | None) -> Text:
 
 def _cause(page: Page, finding: Finding, result: Mapping[str, Any]) -> None:
     page.blank()
-    doubts = [why for key, why in _DOUBTS.items() if key == result.get("tokenizer") or result.get(key)]
+    doubts = _doubts(result)
     doubt = f" ({', '.join(doubts)})" if doubts and finding.confidence != "high" else ""
     ran = "every step was run" if finding.evidence.get("every_step_run", True) else "not every step could be run"
     head = "cause" if finding.cause else "seen"
@@ -266,9 +266,14 @@ def told(page: Page, findings: Sequence[Finding], result: Mapping[str, Any], men
         if finding.hint and not repeated:
             page.fields([("instead", Advice(finding.hint))], indent=6)
     if alike:
-        doubts = [why for key, why in _DOUBTS.items() if key == result.get("tokenizer") or result.get(key)]
+        doubts = _doubts(result)
         because = f": {' and '.join(doubts)}" if doubts else ""
         page.line(styled(f"confidence {shown[0].confidence}{because}", "dim"), indent=4)
+
+
+def _doubts(result: Mapping[str, Any]) -> list[str]:
+    """Why a result is not wholly sure, in words."""
+    return [why for key, why in _DOUBTS.items() if key == result.get("tokenizer") or result.get(key)]
 
 
 def _said_elsewhere(findings: Sequence[Finding], number: int) -> bool:

@@ -9,7 +9,8 @@ from rich.text import Text
 
 from ..checks.report import Report
 from .page import Page, styled
-from .wording import counted, shortened, visible
+from .terms import counts
+from .wording import shortened, visible
 
 
 def show(page: Page, report: Report) -> None:
@@ -22,13 +23,9 @@ def _row(run: Mapping[str, Any]) -> tuple[Text, ...]:
     verdict = str(run["verdict"])
     if "error" in run:
         return styled("not run", "incomplete"), styled(run["name"]), Text(""), styled(shortened(run["error"], 200))
-    summary = run["summary"]
-    counts = [counted(summary[severity], severity) for severity in ("error", "warning") if summary[severity]]
-    if summary["suppressed"]:
-        counts.append(f"{summary['suppressed']} suppressed")
     return (
         styled(verdict, verdict),
         styled(visible(run["name"])),
         styled(visible(run["target"])),
-        styled(", ".join(counts)),
+        styled(counts(run["summary"])),
     )

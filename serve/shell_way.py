@@ -15,13 +15,11 @@ from .command import Server
 from .secret import told, told_case
 from .shell_values import Values
 from .words import Word, split_words
-from .work import MAX_WORDS, bounded
+from .work import MAX_INSIDE, MAX_WORDS, bounded
 
 MAX_LOOPS = 64
 _ASSIGNMENT = re.compile(r"([A-Za-z_]\w*(?:\[[^\]\s]+\])?)(\+?)=")
 _KEYED = re.compile(r"\[([^\]]+)\]=")
-MAX_INSIDE = 8
-"""Scripts inside scripts (`eval`, `source`) that are followed."""
 _TEST = ("[", "[[", "test")
 
 Launch = Callable[[Sequence[Word], Mapping[str, str]], list[Server]]

@@ -22,7 +22,7 @@ MAX_CHARACTERS = 16_000_000
 MAX_READ = 500_000
 """Characters of values that are read as scripts of their own (`eval`, `bash -c`, here-documents, defaults)."""
 MAX_INSIDE = 8
-"""Scripts inside scripts."""
+"""Scripts inside scripts (`eval`, `source`, `bash -c`) that are followed."""
 
 
 @dataclass

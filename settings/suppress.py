@@ -58,15 +58,17 @@ class Suppressions:
                     location=ignore.place,
                     evidence={"reason": ignore.reason},
                 )
-        for entry in self._baseline.entries if self._baseline is not None else ():
+        if self._baseline is None:
+            return
+        for entry in self._baseline.entries:
             if entry.fingerprint not in self._met_entries and shown(entry.rule):
                 yield self._stale_entry(entry, self._baseline)
 
-    def _stale_entry(self, entry: Entry, baseline: Baseline | None) -> Finding:
+    def _stale_entry(self, entry: Entry, baseline: Baseline) -> Finding:
         about = " of ".join(part for part in (entry.rule, entry.path) if part)
         return StaleSuppression.finding(
             f"the baseline's {about} is found no more",
-            hint=f"write the baseline anew: reasonctl baseline write {baseline.shown if baseline else ''}".rstrip(),
+            hint=f"write the baseline anew: reasonctl baseline write {baseline.shown}",
             subject={"key": f"baseline {entry.fingerprint}"},
             location=entry.place,
             evidence={"subject": dict(entry.subject)},

@@ -233,9 +233,8 @@ def test_traces_that_match_nothing_beside_others_leave_the_report_incomplete(run
     file = settings(project, '[[replay]]\ntraces = ["traces/*.jsonl", "old/*.jsonl"]\nparser = ["qwen3"]\n')
     code, made, _ = report(run, "--config", file, "--ignore", "RPL410")
     assert (code, made["verdict"]) == (0, "incomplete")
-    assert "replay qwen3: old/*.jsonl: no file matches" in {row["reason"] for row in made["coverage"]} or any(
-        "old/*.jsonl: no file matches" in str(row["reason"]) for row in made["coverage"]
-    )
+    gaps = [row["reason"] for row in made["coverage"] if (row["surface"], row["status"]) == ("trace", "partial")]
+    assert gaps == ["replay traces/*.jsonl, old/*.jsonl: old/*.jsonl: no file matches"]
     assert report(run, "--config", file, "--ignore", "RPL410", "--fail-on-incomplete")[0] == 1
 
 
@@ -283,6 +282,21 @@ def test_a_parser_that_is_unknown_is_told_where_the_table_names_it(run: Run, pro
     file = settings(project, '[[audit]]\nmodel = "models/assistant"\nparser = "qwen33"\n')
     _, made, _ = report(run, "--config", file, "--select", "FIT102")
     assert [one["location"] for one in made["findings"]] == [{"path": "reasonctl.toml", "line": 3, "column": 1}]
+
+
+def test_int902_is_silent_where_expectations_hold_and_speaks_where_another_parser_is_configured(
+    run: Run, project: Path
+) -> None:
+    expect = 'expect = {parser = "qwen3", states = {"{}" = "open", \'{"reasoning_effort": "low"}\' = "open"}}\n'
+    table = '[models]\n"/models/assistant" = "models/assistant"\n[[audit]]\nserve = "deploy/compose.yaml"\n'
+    _, made, _ = report(run, "--config", settings(project, table + expect), "--select", "INT902")
+    assert made["findings"] == []
+    compose = project / "deploy" / "compose.yaml"
+    compose.write_text(compose.read_text().replace("--reasoning-parser=qwen3", "--reasoning-parser=glm45"))
+    _, made, _ = report(run, "--config", settings(project, table + expect), "--select", "INT902")
+    assert [(one["message"], one["subject"]["server"]) for one in made["findings"]] == [
+        ("the parser is expected to be qwen3, and glm45 is configured", "chat")
+    ]
 
 
 def test_only_some_tables(run: Run, project: Path) -> None:

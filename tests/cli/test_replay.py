@@ -444,3 +444,12 @@ def test_a_recording_that_broke_off_is_said_to_be_so(
     assert code == 0
     assert [f["rule"] for f in report["findings"]].count("INT903") == int(broken)
     assert (report["verdict"] == "incomplete") is broken
+
+
+@pytest.mark.parametrize(("target", "served"), [("vllm==0.8.5", "none"), ("vllm==0.33.0", "deepseek_r1")])
+def test_what_a_command_runs_is_told_by_the_server_it_is_judged_as(run: Run, target: str, served: str) -> None:
+    """Before 0.9 a parser takes no effect without --enable-reasoning."""
+    trace = str(Path(__file__).parents[2] / "fixtures" / "traces" / "qwen3-open.jsonl")
+    command = ("--serve", "vllm serve m --reasoning-parser deepseek_r1", "--target", target)
+    _, report = as_json(run, trace, *command)
+    assert report["facts"]["server"]["parser"] == served
