@@ -12,6 +12,7 @@ import typer
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    from ..engine.endpoint import Endpoint
     from ..engine.kinds import Server
     from ..engine.live import LiveServer
     from ..parsers.target import Target
@@ -57,7 +58,7 @@ def live_server(
 
     with Endpoint(endpoint, key=key_from(api_key_env)) as at, _progress(shown=shown) as watch:
         server = identify(at)
-        name = model_named(server, served_model_name, at.url)
+        name = model_named(server, served_model_name, at)
         yield LiveServer(at, server, name, most=MOST if max_requests is None else max_requests, watch=watch)
 
 
@@ -78,22 +79,22 @@ def named_vllm(options: CheckOptions) -> bool:
     )
 
 
-def model_named(server: Server, name: str | None, url: str, *, prefer: str | None = None) -> str:
+def model_named(server: Server, name: str | None, at: Endpoint, *, prefer: str | None = None) -> str:
     """The model of a running server that is meant: the named one, else the one it serves.
 
     Args:
         server: what it said of itself.
         name: of the call.
-        url: where it is.
+        at: where it is.
         prefer: taken among several, where it is there.
 
     Raises:
         InputError: it has no such model, or several and none is named.
     """
-    listed = ", ".join(server.models)
+    listed = at.hidden(", ".join(server.models))
     if name is not None:
         if server.models and name not in server.models:
-            raise InputError(f"serves {listed}, and no {name!r}", source=url, mend="give one of them")
+            raise InputError(f"serves {listed}, and no {name!r}", source=at.url, mend="give one of them")
         return name
     roots = {server.roots.get(each, each) for each in server.models}
     if prefer in server.models:
@@ -101,7 +102,7 @@ def model_named(server: Server, name: str | None, url: str, *, prefer: str | Non
     if len(roots) == 1:  # several names for one model
         return server.models[0]
     what = f"serves {listed}" if server.models else "does not tell which models it serves"
-    raise InputError(what, source=url, mend="say which one with --served-model-name")
+    raise InputError(what, source=at.url, mend="say which one with --served-model-name")
 
 
 def target_of(server: Server) -> Target | None:

@@ -12,10 +12,10 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
+from .endpoint import model_named
 from .given import KWARGS, kwargs_in, not_empty, taken
 
 if TYPE_CHECKING:
-    from ..engine.endpoint import Endpoint
     from ..engine.kinds import Server
     from ..traces.record import Recording
 
@@ -99,7 +99,7 @@ def record(
     key = key_from(api_key_env)
     with Endpoint(endpoint, key=key, seconds=timeout) as server_at, _Output(output, append=append, secret=key) as out:
         server = identify(server_at)
-        model = served_model_name or _only_model(server, server_at)
+        model = model_named(server, served_model_name, server_at)
         recorder = Recorder(server_at, server, model, out.keep, parser=parser)
         total = len(bodies) * repeat * len(ways)
         try:
@@ -173,14 +173,6 @@ def _without_line(recording: Recording) -> Recording:
     from dataclasses import replace
 
     return replace(recording, line={})
-
-
-def _only_model(server: Server, endpoint: Endpoint) -> str:
-    if len(server.models) == 1:
-        return server.models[0]
-    names = endpoint.hidden(", ".join(server.models))
-    what = f"serves {names}" if names else "does not tell which models it serves"
-    raise InputError(what, source=endpoint.url, mend="say which one with --served-model-name")
 
 
 def _summary(kept: Sequence[Recording], server: Server, output: str) -> str:

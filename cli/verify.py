@@ -99,7 +99,7 @@ def verify(
         name = (
             _LAB_NAME
             if started is not None
-            else model_named(server, served_model_name, at.url, prefer=_LAB_NAME if lab is not None else None)
+            else model_named(server, served_model_name, at, prefer=_LAB_NAME if lab is not None else None)
         )
         target = options.target or target_of(server) or options.engines.fallback or Target()
         rule = _rule(target, asked, started, server)
